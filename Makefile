@@ -1,0 +1,41 @@
+# Every target sets up what it needs; each works as the first command after cloning.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: demo test test-slow check bench docs-tables clean
+
+demo: $(VENV)/.ready ## train a sparse LeNet-5 on MNIST (about five minutes on two cores)
+	$(BIN)/sparsegate train lenet5-demo
+
+test: $(VENV)/.ready-dev ## the fast tests: no network, no GPU
+	$(BIN)/python -m pytest
+
+test-slow: $(VENV)/.ready-dev ## the tests that take minutes
+	$(BIN)/python -m pytest -m slow
+
+check: $(VENV)/.ready-dev ## style, types, layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest tests/test_architecture.py tests/test_surface.py
+
+bench: $(VENV)/.ready-dev ## the cost of gates and of the loop
+	$(BIN)/python benchmarks/epoch_cost.py
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing (some minutes the first time) ..."
+	$(INSTALL) -e .
+	touch $@
+
+$(VENV)/.ready-dev: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing (some minutes the first time) ..."
+	$(INSTALL) -e ".[dev]"
+	touch $@ $(VENV)/.ready
+
+clean:
+	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

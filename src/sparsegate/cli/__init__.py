@@ -1,0 +1,52 @@
+"""The `sparsegate` command: finds the verb, runs it, and turns errors into one line."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+
+VERBS = {"train": "train a sparse network: a recipe by name, or any model with any data"}
+
+USAGE = "usage: sparsegate VERB ...\n\n" + "\n".join(f"  {verb:10}{about}" for verb, about in VERBS.items())
+HINTS = "\n\nsparsegate VERB --help tells a verb's options; sparsegate --version the version."
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs one verb; returns 0, 1 for work that failed, or 2 for input that cannot be used."""
+    words = sys.argv[1:] if argv is None else argv
+    if words[:1] == ["--version"]:
+        from sparsegate import __version__
+
+        print(__version__)
+        return 0
+    if words[:1] in ([], ["-h"], ["--help"]):
+        print(USAGE + HINTS)
+        return 0 if words else 2
+    if words[0] not in VERBS:
+        return _complain(f"unknown verb {words[0]!r}; known: {', '.join(VERBS)}", 2)
+    return _guarded(words)
+
+
+def _guarded(words: list[str]) -> int:
+    try:
+        import_module(f"sparsegate.cli.{words[0]}").main(words[1:])
+    except KeyboardInterrupt:
+        return _complain("interrupted; the same command goes on from the last checkpoint", 130)
+    except (ValueError, OSError, RuntimeError) as error:
+        if os.environ.get("SPARSEGATE_TRACEBACK"):
+            raise
+        return _complain(_one_line(error), 2 if isinstance(error, ValueError) else 1)
+    return 0
+
+
+def _one_line(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        where = f" ({error.filename})" if error.filename else ""
+        return f"{error.strerror.lower()}{where}; free some space or choose another --folder, then run the same command"
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _complain(message: str, code: int) -> int:
+    print(f"sparsegate: error: {message}", file=sys.stderr)
+    return code

@@ -1,0 +1,96 @@
+"""`sparsegate train`: one run, with a progress bar, to its record."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Generic, TypeVar
+
+import tyro
+from rich.console import Console
+
+from sparsegate.methods import METHODS
+from sparsegate.models import MODELS
+from sparsegate.reproduce import RECIPES
+from sparsegate.train import Run, TensorBoard, Watcher, Watchers, is_main_process, train
+
+from .progress import Progress
+from .show import show_record
+
+AnyRun = TypeVar("AnyRun")
+FLAT = tyro.conf.arg(name="")  # its fields are flags without a prefix
+
+
+@dataclass(frozen=True)
+class Command(Generic[AnyRun]):
+    """Trains the network that NAME and the flags describe.
+
+    NAME is a recipe or a model; flags change its settings, of which the defaults below are its own. A run that was
+    interrupted goes on; one that has ended shows its record again.
+    """
+
+    run: Annotated[AnyRun, FLAT]
+
+    folder: Path = Path("runs")
+    """Folder of all runs; each has one of its own in it, named after its settings."""
+
+
+def main(argv: list[str]) -> None:
+    """Parses the command, trains, and shows the record."""
+    command = parse(argv)
+    console = Console()
+    watchers: list[Watcher] = [Progress(console)]
+    if TensorBoard.is_installed():
+        watchers.append(TensorBoard())
+    words = shlex.join(["sparsegate", "train", *argv])
+    record = train(command.run, folder=command.folder, watch=Watchers(*watchers), command=words)
+    if is_main_process():
+        show_record(record, command.folder / record.name, console)
+
+
+def parse(argv: list[str]) -> Command[Run[Any]]:
+    """The command in these words.
+
+    >>> parse(["lenet300", "--epochs", "3", "--penalty.count", "5"]).run.method.penalty.count
+    5.0
+    """
+    known = [*RECIPES, *MODELS]
+    name, flags = ("", argv) if argv[:1] == [] or argv[0].startswith("-") else (argv[0], argv[1:])
+    if not name and not {"-h", "--help"} & set(flags):
+        raise ValueError(f"say what to train: {', '.join(known)}")
+    run = _named(name or "lenet5")
+    method, flags = _without("--method", flags)
+    if method:
+        run = dataclasses.replace(run, method=METHODS[method]())
+    kind: Any = Command[Run[Annotated[type(run.method), FLAT]]]  # type: ignore[misc]
+    parsed: Command[Run[Any]] = tyro.cli(
+        kind,
+        args=flags,
+        default=kind(run),
+        prog=f"sparsegate train {name or 'NAME'} [--method {{{','.join(METHODS)}}}]",
+        description=f"{inspect.getdoc(Command)}\n\nNAME: {', '.join(known)}",
+    )
+    return parsed
+
+
+def _named(name: str) -> Run[Any]:
+    if name in RECIPES:
+        return RECIPES[name]()
+    if name in MODELS:
+        return Run(model=name)
+    raise ValueError(f"unknown recipe or model {name!r}; known: {', '.join([*RECIPES, *MODELS])}")
+
+
+def _without(flag: str, words: list[str]) -> tuple[str, list[str]]:
+    """The value of a flag that decides which others there are, and the other words."""
+    for place, word in enumerate(words):
+        if word == flag:
+            if place + 1 == len(words):
+                raise ValueError(f"{flag} needs a value: {', '.join(METHODS)}")
+            return words[place + 1], words[:place] + words[place + 2 :]
+        if word.startswith(f"{flag}="):
+            return word.partition("=")[2], words[:place] + words[place + 1 :]
+    return "", words

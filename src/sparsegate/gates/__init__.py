@@ -1,0 +1,31 @@
+"""Gates on the weights of any model."""
+
+from .average import average
+from .census import Census, ClosedLayer, Reading
+from .draw import Draw, Sample, Threshold
+from .finish import finish
+from .gate import Gate
+from .install import gate, gates, require_gates, unwrapped, weights
+from .select import Select
+from .start import Constant, LargestWeights, Start
+
+__all__ = [
+    "Census",
+    "ClosedLayer",
+    "Constant",
+    "Draw",
+    "Gate",
+    "LargestWeights",
+    "Reading",
+    "Sample",
+    "Select",
+    "Start",
+    "Threshold",
+    "average",
+    "finish",
+    "gate",
+    "gates",
+    "require_gates",
+    "unwrapped",
+    "weights",
+]

@@ -1,0 +1,73 @@
+"""How a binary mask comes from real gates."""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+OPEN_ABOVE = 0.5  # the paper's threshold; a gate of exactly 0.5 is closed
+
+
+class Draw(abc.ABC):
+    """A way to make a mask from gates, and what to expect of the masks it makes."""
+
+    @abc.abstractmethod
+    def mask(self, gate: Float[Tensor, "*shape"]) -> Bool[Tensor, "*shape"]:
+        """The mask to train with: true where a weight takes part."""
+
+    @abc.abstractmethod
+    def keep(self, gate: Float[Tensor, "*shape"]) -> Float[Tensor, ""]:
+        """The fraction of weights that a mask is expected to keep."""
+
+    @abc.abstractmethod
+    def variance(self, gate: Float[Tensor, "*shape"]) -> Float[Tensor, ""]:
+        """The variance of one element of the mask, averaged over the gates."""
+
+
+@dataclass(frozen=True)
+class Threshold(Draw):
+    """Open where the gate is above 0.5: the paper's maximum-likelihood draw, the same every time.
+
+    >>> Threshold().mask(torch.tensor([0.2, 0.5, 0.9]))
+    tensor([False, False,  True])
+    """
+
+    def mask(self, gate: Float[Tensor, "*shape"]) -> Bool[Tensor, "*shape"]:
+        """True where the gate is above 0.5."""
+        return gate > OPEN_ABOVE
+
+    def keep(self, gate: Float[Tensor, "*shape"]) -> Float[Tensor, ""]:
+        """The fraction of gates above 0.5."""
+        return (gate > OPEN_ABOVE).float().mean()
+
+    def variance(self, gate: Float[Tensor, "*shape"]) -> Float[Tensor, ""]:
+        """Zero: nothing is random."""
+        return gate.new_zeros(())
+
+
+@dataclass(frozen=True)
+class Sample(Draw):
+    """Open with the gate as probability: the paper's unbiased draw, a new mask at every forward pass.
+
+    The mask comes from torch's global random state, as dropout does. With several processes, seed
+    each one differently, or all of them draw the same mask.
+
+    >>> Sample().mask(torch.tensor([0.0, 1.0]))
+    tensor([False,  True])
+    """
+
+    def mask(self, gate: Float[Tensor, "*shape"]) -> Bool[Tensor, "*shape"]:
+        """True with probability `gate`; a gate of 0 never opens and a gate of 1 never closes."""
+        return torch.rand_like(gate) < gate
+
+    def keep(self, gate: Float[Tensor, "*shape"]) -> Float[Tensor, ""]:
+        """The mean gate."""
+        return gate.mean()
+
+    def variance(self, gate: Float[Tensor, "*shape"]) -> Float[Tensor, ""]:
+        """The mean of g(1-g), at most 0.25."""
+        return (gate * (1 - gate)).mean()

@@ -1,0 +1,72 @@
+"""The gates' first values."""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+
+class Start(abc.ABC):
+    """Gives the gates of one weight their first values; consumes no randomness."""
+
+    @abc.abstractmethod
+    def __call__(self, weight: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        """Gates for this weight, in float32, on its device and in its memory format."""
+
+
+@dataclass(frozen=True)
+class Constant(Start):
+    """Every gate starts at one value.
+
+    >>> Constant(0.9)(torch.zeros(2))
+    tensor([0.9000, 0.9000])
+    """
+
+    value: float = 0.9
+    """The gates' first value, in [0, 1]; above 0.5 the weight starts open."""
+
+    def __post_init__(self) -> None:
+        _check_unit("value", self.value)
+
+    def __call__(self, weight: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        """The constant, shaped like the weight."""
+        return torch.full_like(weight, self.value, dtype=torch.float32)
+
+
+@dataclass(frozen=True)
+class LargestWeights(Start):
+    """The largest weights start open, the others closed but close to opening: for pretrained weights.
+
+    >>> LargestWeights(keep=0.5)(torch.tensor([3.0, -1.0, -4.0, 2.0]))
+    tensor([1.0000, 0.4900, 1.0000, 0.4900])
+    """
+
+    keep: float = 0.05
+    """Fraction of the weight's elements that start open, in (0, 1]; at least one always does."""
+
+    closed: float = 0.49
+    """First value of the other gates, in [0, 0.5]."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.keep <= 1:
+            raise ValueError(f"keep is a fraction in (0, 1], got {self.keep}; for 95 % sparsity write keep=0.05")
+        if not 0 <= self.closed <= 0.5:
+            raise ValueError(f"closed is a gate that is not open, in [0, 0.5], got {self.closed}")
+
+    def __call__(self, weight: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        """One where the magnitude is among the largest, `closed` elsewhere; ties are broken by position."""
+        gate = torch.full_like(weight, self.closed, dtype=torch.float32)
+        num_open = max(1, round(self.keep * weight.numel()))
+        largest = weight.detach().abs().flatten().argsort(descending=True, stable=True)[:num_open]
+        # A channels-last gate has no flat view: index it by coordinates.
+        gate[torch.unravel_index(largest, weight.shape)] = 1.0
+        return gate
+
+
+def _check_unit(name: str, value: float) -> None:
+    if not 0 <= value <= 1:
+        raise ValueError(f"{name} is a gate, a number in [0, 1], got {value}")

@@ -1,0 +1,43 @@
+"""CONTRACT Method: what a training loop knows of any way to make a network smaller."""
+
+from __future__ import annotations
+
+import abc
+
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+
+class Method(abc.ABC):
+    """A way to make a network smaller, as a few moments in training.
+
+    A method is a frozen dataclass of plain settings, which are its flags on the command line. What it must
+    remember during training lives in the model, as parameters or buffers, or in its optimiser's state: a checkpoint of
+    the two is whole. `progress` runs from 0 before the first step to 1 after the last.
+    """
+
+    @abc.abstractmethod
+    def prepare(self, model: nn.Module) -> nn.Module:
+        """Changes a fresh or pretrained model for training; may work in place."""
+
+    @abc.abstractmethod
+    def finish(self, model: nn.Module) -> nn.Module:
+        """Turns the trained model into an ordinary one; may work in place."""
+
+    def weights(self, model: nn.Module) -> list[nn.Parameter]:
+        """The parameters that the loop's own optimiser trains: all of them, unless the method moves some itself."""
+        return list(model.parameters())
+
+    def optimizer(self, model: nn.Module) -> Optimizer | None:
+        """An optimiser of the method's own, stepped and saved by the loop; none unless overridden."""
+        return None
+
+    def before_step(self, model: nn.Module, optimizer: Optimizer | None, progress: float) -> None:
+        """Called before the forward pass of every step, with the method's own optimiser: the place for schedules."""
+
+    def loss_term(self, model: nn.Module, progress: float) -> Tensor | None:
+        """A scalar to add to the loss; none unless overridden."""
+        return None
+
+    def after_step(self, model: nn.Module, progress: float) -> None:
+        """Called after the optimisers of every step: the place for cuts and projections."""

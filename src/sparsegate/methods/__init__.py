@@ -1,0 +1,13 @@
+"""Ways to make a network smaller, by name."""
+
+from __future__ import annotations
+
+from sparsegate.method import Method
+from sparsegate.registry import Registry
+
+from .dense import Dense
+from .learned_gates import LearnedGates
+
+METHODS: Registry[type[Method]] = Registry("method", {"learned_gates": LearnedGates, "dense": Dense})
+
+__all__ = ["METHODS", "Dense", "LearnedGates"]

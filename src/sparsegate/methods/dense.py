@@ -1,0 +1,22 @@
+"""The dense control: no gates, no zeros."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import nn
+
+from sparsegate.method import Method
+
+
+@dataclass(frozen=True)
+class Dense(Method):
+    """Trains the network as it is."""
+
+    def prepare(self, model: nn.Module) -> nn.Module:
+        """The model itself."""
+        return model
+
+    def finish(self, model: nn.Module) -> nn.Module:
+        """The model itself."""
+        return model

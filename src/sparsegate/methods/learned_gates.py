@@ -1,0 +1,89 @@
+"""Learned gates, the method of the paper: Srinivas, Subramanya and Babu, Training Sparse Neural Networks, 2016."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from torch import nn
+from torch.optim import Optimizer
+
+from sparsegate.gates import Constant, Draw, LargestWeights, Sample, Select, Start, Threshold, finish, gate, weights
+from sparsegate.method import Method
+from sparsegate.optimizer import GateSGD
+from sparsegate.penalty import Penalty
+from sparsegate.schedule import cosine, ramp
+
+DRAWS: dict[str, Draw] = {"threshold": Threshold(), "sample": Sample()}
+
+
+@dataclass(frozen=True)
+class LearnedGates(Method):
+    """A gate on every weight, learned together with the weights."""
+
+    # Differs from the paper: 1. the price is a mean over all gates, not a sum. 2. the gates have an optimiser and a
+    # learning rate of their own. 3. the price rises over the first part of training. 4. the gates stop before the end.
+
+    penalty: Penalty = field(default_factory=Penalty)
+    """What open and undecided gates cost."""
+
+    draw: Literal["threshold", "sample"] = "threshold"
+    """How the mask comes from the gates in training: thresholded at 0.5, or drawn with the gate as probability."""
+
+    start: float = 0.6
+    """The gates' first value."""
+
+    keep: float | None = None
+    """For pretrained weights: the fraction of each layer's largest weights that start open, the others at 0.49."""
+
+    only: tuple[str, ...] = ("*",)
+    """Patterns of the weights that get gates, such as fc1.*"""
+
+    gate_lr: float = 3.0
+    """The gates' first learning rate; a cosine takes it to zero."""
+
+    gate_momentum: float = 0.9
+    """The gates' momentum."""
+
+    ramp: float = 0.5
+    """Fraction of training over which the price rises from zero to its full height."""
+
+    freeze: float = 0.9
+    """Fraction of training after which the gates stand still and only the weights move."""
+
+    def __post_init__(self) -> None:
+        self._start()
+        if self.draw not in DRAWS:
+            raise ValueError(f"draw is one of {', '.join(DRAWS)}, got {self.draw!r}")
+        if not (0 <= self.ramp <= 1 and 0 < self.freeze <= 1):
+            raise ValueError(f"ramp is in [0, 1] and freeze in (0, 1], got ramp={self.ramp}, freeze={self.freeze}")
+        if self.gate_lr < 0 or not 0 <= self.gate_momentum < 1:
+            raise ValueError(
+                f"gate_lr is zero or more and gate_momentum in [0, 1), got {self.gate_lr} and {self.gate_momentum}"
+            )
+
+    def prepare(self, model: nn.Module) -> nn.Module:
+        """Puts gates on the chosen weights."""
+        return gate(model, draw=DRAWS[self.draw], start=self._start(), select=Select(names=self.only))
+
+    def weights(self, model: nn.Module) -> list[nn.Parameter]:
+        """Everything but the gates."""
+        return weights(model)
+
+    def optimizer(self, model: nn.Module) -> Optimizer:
+        """The gates' own optimiser, which adds the price."""
+        return GateSGD(model, lr=self.gate_lr, momentum=self.gate_momentum, penalty=self.penalty)
+
+    def before_step(self, model: nn.Module, optimizer: Optimizer | None, progress: float) -> None:
+        """Sets the price and the gates' learning rate for this moment."""
+        assert isinstance(optimizer, GateSGD)
+        optimizer.price = ramp(progress, over=self.ramp)
+        for group in optimizer.param_groups:
+            group["lr"] = self.gate_lr * cosine(progress, until=self.freeze)
+
+    def finish(self, model: nn.Module) -> nn.Module:
+        """An ordinary model with exact zeros."""
+        return finish(model)
+
+    def _start(self) -> Start:
+        return Constant(self.start) if self.keep is None else LargestWeights(keep=self.keep)

@@ -1,0 +1,5 @@
+"""What people look at: tables, made from records."""
+
+from .table import layer_table
+
+__all__ = ["layer_table"]

@@ -1,0 +1,21 @@
+"""Runs, and the loop that trains them."""
+
+from .evaluate import accuracy, count_biases, count_layers
+from .folder import RunFolder
+from .loop import DivergedError, is_main_process, train
+from .run import Run
+from .watch import TensorBoard, Watcher, Watchers
+
+__all__ = [
+    "DivergedError",
+    "Run",
+    "RunFolder",
+    "TensorBoard",
+    "Watcher",
+    "Watchers",
+    "accuracy",
+    "count_biases",
+    "count_layers",
+    "is_main_process",
+    "train",
+]

@@ -1,0 +1,106 @@
+"""Checkpoints: one safetensors file each, no pickle, the last two kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from sparsegate.atomic import write_atomically
+
+KEPT = 2
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """The checkpoints of one run, in one folder."""
+
+    folder: Path
+    run: str
+    """The run's name: a checkpoint of another run is refused."""
+
+    def save(self, step: int, model: nn.Module, optimizers: Sequence[Optimizer], notes: dict[str, Any]) -> None:
+        """Writes model, optimisers and notes as they are after `step` steps; older checkpoints than the last two go."""
+        tensors = {f"model/{name}": tensor for name, tensor in model.state_dict().items()}
+        groups = []
+        for place, optimizer in enumerate(optimizers):
+            state = optimizer.state_dict()
+            groups.append(state["param_groups"])
+            tensors |= _flattened(f"optimizer{place}", state["state"])
+        content = safetensors.torch.save(
+            # Copies: safetensors refuses tensors that share memory, as tied weights do.
+            {
+                name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
+                for name, tensor in tensors.items()
+            },
+            {"run": self.run, "step": str(step), "groups": json.dumps(groups), "notes": json.dumps(notes)},
+        )
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(self.folder / f"step-{step:09d}.safetensors", content)
+        for old in self._files()[:-KEPT]:
+            old.unlink(missing_ok=True)
+
+    def resume(self, model: nn.Module, optimizers: Sequence[Optimizer]) -> tuple[int, dict[str, Any]]:
+        """Loads the newest checkpoint into model and optimisers; step 0 and no notes if there is none."""
+        files = self._files()
+        if not files:
+            return 0, {}
+        try:
+            with safe_open(files[-1], framework="pt") as file:
+                about = file.metadata() or {}
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except (SafetensorError, OSError) as error:
+            raise ValueError(
+                f"the checkpoint {files[-1]} cannot be read ({error}); delete it to resume before it"
+            ) from error
+        if about.get("run") != self.run:
+            raise ValueError(
+                f"the checkpoint {files[-1]} is of another run ({about.get('run')}); this is {self.run}: "
+                "use another --folder, or delete it"
+            )
+        _load(model, optimizers, tensors, json.loads(about["groups"]))
+        return int(about["step"]), json.loads(about["notes"])
+
+    def _files(self) -> list[Path]:
+        return sorted(self.folder.glob("step-*.safetensors"))
+
+
+def _flattened(prefix: str, state: dict[int, dict[str, Any]]) -> dict[str, Tensor]:
+    return {
+        f"{prefix}/{param}/{name}": torch.as_tensor(value)
+        for param, values in state.items()
+        for name, value in values.items()
+        if value is not None
+    }
+
+
+def _load(
+    model: nn.Module, optimizers: Sequence[Optimizer], tensors: dict[str, Tensor], groups: list[list[dict[str, Any]]]
+) -> None:
+    model.load_state_dict(_under("model", tensors))
+    for place, (optimizer, group) in enumerate(zip(optimizers, groups, strict=True)):
+        params = [param for each in optimizer.param_groups for param in each["params"]]
+        state: dict[int, dict[str, Tensor]] = {}
+        for path, tensor in _under(f"optimizer{place}", tensors).items():
+            param, _, name = path.partition("/")
+            state.setdefault(int(param), {})[name] = _like(params[int(param)], tensor)
+        optimizer.load_state_dict({"state": state, "param_groups": group})
+
+
+def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {
+        name.removeprefix(f"{prefix}/"): tensor for name, tensor in tensors.items() if name.startswith(f"{prefix}/")
+    }
+
+
+def _like(param: Tensor, tensor: Tensor) -> Tensor:
+    """The tensor in the parameter's memory format, on which the order of arithmetic and the last bit can depend."""
+    return torch.empty_like(param, dtype=tensor.dtype).copy_(tensor) if tensor.shape == param.shape else tensor

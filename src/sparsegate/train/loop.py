@@ -1,0 +1,225 @@
+"""The training loop, the same for every method, on accelerate."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import time
+import warnings
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from accelerate.state import AcceleratorState, PartialState
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from sparsegate.data import Dataset, Shift, load_data
+from sparsegate.gates import Census, gates
+from sparsegate.models import MODELS
+from sparsegate.record import Epoch, Record
+from sparsegate.schedule import cosine
+
+from .batches import Batches
+from .evaluate import accuracy, count_biases, count_layers
+from .folder import RunFolder
+from .provenance import machine, versions
+from .run import Run
+from .seed import fold
+from .watch import Watcher
+
+
+class DivergedError(RuntimeError):
+    """The loss is no longer a number."""
+
+
+def train(run: Run[Any], *, folder: Path | str = "runs", watch: Watcher | None = None, command: str = "") -> Record:
+    """Trains the network that a run describes, and returns its record.
+
+    The run's folder, `folder / run.name`, gets checkpoints as training goes on, then the finished network and the
+    record. A run that was interrupted goes on from its last checkpoint; one that has ended returns its record at once.
+    """
+    place = RunFolder(Path(folder) / run.name, run)
+    if (record := place.record()) is not None:
+        return record
+    data = load_data(run.data)
+    model = _build(run, data)
+    accelerator = _accelerator(run)
+    session = _Session(run, data, model, accelerator, place, watch or Watcher())
+    with place.opened() if accelerator.is_main_process else nullcontext():
+        try:
+            return session.train(command)
+        finally:
+            session.watch.closed()
+
+
+def is_main_process() -> bool:
+    """Whether this process is the one that writes and shows."""
+    return bool(PartialState().is_main_process)
+
+
+def _build(run: Run[Any], data: Dataset) -> nn.Module:
+    build = MODELS[run.model]
+    wanted = build.image_shape  # type: ignore[attr-defined]
+    if data.image_shape != wanted:
+        raise ValueError(f"{run.model} takes images of shape {wanted}, {run.data} has {data.image_shape}")
+    torch.manual_seed(fold(run.seed, "weights"))
+    model: nn.Module = run.method.prepare(build(num_classes=data.num_classes))
+    return model
+
+
+def _accelerator(run: Run[Any]) -> Accelerator:
+    AcceleratorState._reset_state()  # the precision of an earlier run in this process would be kept
+    if run.precision == "bf16" and not torch.cuda.is_available():
+        # Some virtual machines advertise AMX and kill the process that uses it.
+        os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
+    if run.precision == "fp16" and not torch.cuda.is_available():
+        raise ValueError("precision fp16 needs a GPU; on a CPU use bf16 or fp32")
+    return Accelerator(mixed_precision="no" if run.precision == "fp32" else run.precision)
+
+
+class _Session:
+    """One process's work on a run, from its last checkpoint to its record."""
+
+    def __init__(
+        self, run: Run[Any], data: Dataset, model: nn.Module, accelerator: Accelerator, place: RunFolder, watch: Watcher
+    ) -> None:
+        self.run, self.place, self.accelerator = run, place, accelerator
+        self.watch = watch if accelerator.is_main_process else Watcher()
+        device = accelerator.device
+        self.splits = {name: getattr(data, name).to(device) for name in ("train", "validation", "test")}
+        self.normalise = data.normalise
+        self.batches = Batches(
+            self.splits["train"],
+            data.normalise,
+            Shift(run.shift),
+            run.batch_size,
+            run.seed,
+            accelerator.process_index,
+            accelerator.num_processes,
+        )
+        self.model = model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.wrapped = accelerator.prepare_model(self.model)
+        self.forward = torch.compile(self.wrapped) if run.compile else self.wrapped
+        self.weights = torch.optim.SGD(
+            run.method.weights(self.model), lr=run.lr, momentum=run.momentum, weight_decay=run.weight_decay
+        )
+        self.own = run.method.optimizer(self.model)
+        self.optimizers = [self.weights] if self.own is None else [self.weights, self.own]
+        self.census = Census(self.model) if gates(self.model) else None
+        self.num_weights = sum(each.numel() for each in self.weights.param_groups[0]["params"] if each.ndim >= 2)
+        self.epochs: list[Epoch] = []
+        self.notes: list[str] = []
+        self.seconds = 0.0
+
+    def train(self, command: str) -> Record:
+        """Runs the steps that are left, then finishes."""
+        step, notes = self.place.checkpoints.resume(self.model, self.optimizers)
+        self.epochs = [Epoch(**each) for each in notes.get("epochs", [])]
+        self.notes, self.seconds = notes.get("notes", []), notes.get("seconds", 0.0)
+        if self.census is not None and step:
+            self.census.take()  # so that the next flip rate counts from here
+        steps = self.run.epochs * len(self.batches)
+        self.watch.began(self.run, self.place.path, step, steps, self.num_weights)
+        for number in range(step // len(self.batches), self.run.epochs):
+            began = time.perf_counter()
+            loss = self._epoch(number)
+            if not math.isfinite(loss):
+                raise DivergedError(
+                    f"the loss became {loss} in epoch {number + 1}; lower lr (now {self.run.lr}) or the gates' "
+                    "learning rate; nothing of this epoch was kept"
+                )
+            self.epochs.append(self._measure(number, loss))
+            self.seconds += time.perf_counter() - began
+            self._checkpoint((number + 1) * len(self.batches))
+            self.watch.measured(self.epochs[-1])
+        return self._finish(command)
+
+    def _epoch(self, number: int) -> float:
+        self.model.train()
+        batches, count = self.batches.epoch(number), len(self.batches)
+        total = torch.zeros((), device=self.accelerator.device)
+        for index in range(count):
+            total += self._step(number * count + index, *batches[index])
+            self.watch.stepped(number * count + index + 1)
+        return float(self.accelerator.reduce(total, "mean")) / count
+
+    def _step(self, step: int, images: Tensor, labels: Tensor) -> Tensor:
+        progress = step / (self.run.epochs * len(self.batches))
+        method = self.run.method
+        # Seeded anew at every step: a resumed run draws what an uninterrupted one draws.
+        torch.manual_seed(fold(self.run.seed, "step", step, self.accelerator.process_index))
+        for group in self.weights.param_groups:
+            group["lr"] = self.run.lr * cosine(progress)
+        method.before_step(self.model, self.own, progress)
+        with self.accelerator.autocast():
+            loss = F.cross_entropy(self.forward(images), labels)
+        term = method.loss_term(self.model, progress)
+        self.accelerator.backward(loss if term is None else loss + term)
+        self._move()
+        method.after_step(self.model, progress)
+        return loss.detach()
+
+    def _move(self) -> None:
+        scaler = self.accelerator.scaler
+        for optimizer in self.optimizers:
+            if scaler is None:
+                optimizer.step()
+            else:
+                scaler.step(optimizer)
+            optimizer.zero_grad()
+        if scaler is not None:
+            scaler.update()
+
+    def _measure(self, number: int, loss: float) -> Epoch:
+        validation = accuracy(self.model, self.splits["validation"], self.normalise, self.accelerator)
+        if self.census is None:
+            return Epoch(number + 1, loss, validation, kept=self.num_weights)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            reading = self.census.take()
+        self.notes += [str(each.message) for each in caught]
+        ungated = self.num_weights - sum(reading.total.values())
+        return Epoch(
+            number + 1,
+            loss,
+            validation,
+            kept=sum(reading.kept.values()) + ungated,
+            undecided=reading.undecided,
+            flipped=reading.flipped,
+            keep=reading.keep,
+            variance=reading.variance,
+        )
+
+    def _checkpoint(self, step: int) -> None:
+        if self.accelerator.is_main_process:
+            notes = {"epochs": [vars(each) for each in self.epochs], "notes": self.notes, "seconds": self.seconds}
+            self.place.checkpoints.save(step, self.model, self.optimizers, notes)
+        self.accelerator.wait_for_everyone()
+
+    def _finish(self, command: str) -> Record:
+        model = self.run.method.finish(self.accelerator.unwrap_model(self.wrapped, keep_fp32_wrapper=False))
+        num_biases, biases_kept = count_biases(model)
+        record = Record(
+            name=self.run.name,
+            run=self.run.to_json(),
+            command=command or " ".join(sys.argv),
+            machine=machine() | {"processes": self.accelerator.num_processes},
+            versions=versions(),
+            layers=count_layers(model),
+            num_biases=num_biases,
+            biases_kept=biases_kept,
+            validation=accuracy(model, self.splits["validation"], self.normalise, self.accelerator),
+            test=accuracy(model, self.splits["test"], self.normalise, self.accelerator),
+            epochs=tuple(self.epochs),
+            seconds=round(self.seconds, 1),
+            notes=tuple(self.notes),
+        )
+        if self.accelerator.is_main_process:
+            self.place.close(model, record)
+        self.accelerator.wait_for_everyone()
+        self.watch.ended(record)
+        return record
