@@ -18,8 +18,7 @@ from sparsegate.gates import (
 from sparsegate.optimizer import GateSGD
 from sparsegate.penalty import Penalty
 from sparsegate.schedule import cosine, ramp
-
-__version__ = "0.1.0"
+from sparsegate.version import VERSION as __version__
 
 __all__ = [
     "Census",
@@ -32,6 +31,7 @@ __all__ = [
     "Sample",
     "Select",
     "Threshold",
+    "__version__",
     "average",
     "cosine",
     "finish",

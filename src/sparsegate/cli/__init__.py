@@ -16,9 +16,9 @@ def main(argv: list[str] | None = None) -> int:
     """Runs one verb; returns 0, 1 for work that failed, or 2 for input that cannot be used."""
     words = sys.argv[1:] if argv is None else argv
     if words[:1] == ["--version"]:
-        from sparsegate import __version__
+        from sparsegate.version import VERSION
 
-        print(__version__)
+        print(VERSION)
         return 0
     if words[:1] in ([], ["-h"], ["--help"]):
         print(USAGE + HINTS)

@@ -80,8 +80,8 @@ class Census:
             if number == 0 and name not in self._warned:
                 self._warned.add(name)
                 warnings.warn(
-                    f"every gate of {name} has closed, so the layer passes on only its bias; lower Penalty.count or the "
-                    "gates' learning rate, start the gates higher, or leave the layer out: Select(skip=...)",
+                    f"every gate of {name} has closed, so the layer passes on only its bias; lower Penalty.count or "
+                    "the gates' learning rate, start the gates higher, or leave the layer out: Select(skip=...)",
                     ClosedLayer,
                     stacklevel=3,
                 )

@@ -1,23 +1,67 @@
-"""Tables of a record, as rows of text."""
+"""Tables of records, as rows of text."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sparsegate.record import Record
+from sparsegate.study import Study, Summary
 
 Row = tuple[str, ...]
 
 LAYER_HEADS: Row = ("layer", "shape", "weights", "kept", "sparsity", "rate")
+STUDY_HEADS: Row = ("recipe", "weights kept", "rate", "rate with biases", "test accuracy", "minutes", "on")
 
 
 def layer_table(record: Record) -> list[Row]:
     """The heads, a row for every layer, and the total."""
     rows = [
-        _row(layer.name.removesuffix(".weight"), "x".join(map(str, layer.shape)), layer.total, layer.kept)
+        _layer_row(layer.name.removesuffix(".weight"), "x".join(map(str, layer.shape)), layer.total, layer.kept)
         for layer in record.layers
     ]
-    return [LAYER_HEADS, *rows, _row("total", "", record.total, record.kept)]
+    return [LAYER_HEADS, *rows, _layer_row("total", "", record.total, record.kept)]
 
 
-def _row(name: str, shape: str, total: int, kept: int) -> Row:
+def study_table(studies: Mapping[str, Study]) -> list[Row]:
+    """The heads and a row for every study: means over its seeds, with the spread between them."""
+    return [STUDY_HEADS, *(_study_row(name, study) for name, study in studies.items())]
+
+
+def markdown(rows: list[Row]) -> str:
+    """Rows, of which the first are the heads, as a Markdown table.
+
+    >>> print(markdown([("a", "b"), ("1", "2")]))
+    | a | b |
+    |---|---|
+    | 1 | 2 |
+    """
+    heads, *body = rows
+    lines = [heads, *body]
+    text = ["| " + " | ".join(line) + " |" for line in lines]
+    return "\n".join([text[0], "|" + "---|" * len(heads), *text[1:]])
+
+
+def _layer_row(name: str, shape: str, total: int, kept: int) -> Row:
     rate = f"{total / kept:,.1f}x" if kept else "closed"
     return name, shape, f"{total:,}", f"{kept:,}", f"{100 * (1 - kept / total):.2f} %", rate
+
+
+def _study_row(name: str, study: Study) -> Row:
+    kept, rate = study.summary(lambda record: record.kept), study.summary(lambda record: record.rate)
+    with_biases = study.summary(lambda record: record.rate_with_biases)
+    test = study.summary(lambda record: record.test)
+    machine = study.records[0].machine
+    minutes = study.summary(lambda record: record.seconds / 60)
+    return (
+        f"`{name}` ({len(study.records)} seeds)",
+        _spread(kept, 0),
+        _spread(rate, 0) + "x",
+        f"{with_biases.mean:.0f}x",
+        _spread(test, 2) + " %",
+        f"{minutes.mean:.1f}",
+        machine["gpu"] or f"{machine['cores']} cores",
+    )
+
+
+def _spread(summary: Summary, digits: int) -> str:
+    return f"{summary.mean:,.{digits}f} ± {summary.spread:,.{digits}f}"

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import platform
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import torch
 
-PACKAGES = ("sparsegate", "torch", "accelerate", "numpy")
+from sparsegate.version import VERSION
+
+PACKAGES = ("torch", "accelerate", "numpy")
 
 
 def machine() -> dict[str, Any]:
@@ -26,14 +28,7 @@ def machine() -> dict[str, Any]:
 
 def versions() -> dict[str, str]:
     """Python's version and those of the packages that matter."""
-    return {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}}
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:  # run from a source tree
-        return "not installed"
+    return {"sparsegate": VERSION, "python": platform.python_version(), **{name: version(name) for name in PACKAGES}}
 
 
 def _processor() -> str:
