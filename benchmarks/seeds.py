@@ -31,17 +31,18 @@ def main() -> None:
             name: [pool.submit(_trained, name, run, options.folder) for run in each] for name, each in runs.items()
         }
         for name, each in waiting.items():
-            _report(name, tuple(one.result() for one in each), options.results)
+            _report(name, tuple(one.result() for one in each), options.processes, options.results)
 
 
 def _trained(name: str, run: Run[Any], folder: Path) -> Record:
     return train(run, folder=folder, command=f"sparsegate train {name} --seed {run.seed}")
 
 
-def _report(name: str, records: tuple[Record, ...], folder: Path) -> None:
+def _report(name: str, records: tuple[Record, ...], processes: int, folder: Path) -> None:
     seeds = " ".join(str(record.run["seed"]) for record in records)
     title = (RECIPES[name].__doc__ or name).strip()
-    study = Study(title, f"python benchmarks/seeds.py {name} --seeds {seeds}", records)
+    command = f"python benchmarks/seeds.py {name} --seeds {seeds} --processes {processes}"
+    study = Study(title, command, records)
     folder.mkdir(parents=True, exist_ok=True)
     study.save(folder / f"{name}.json")
     for record in records:

@@ -87,5 +87,5 @@ class Run(Generic[AnyMethod]):
 
     def to_json(self) -> dict[str, Any]:
         """All settings as plain values, the method's name among its own."""
-        settings = dataclasses.asdict(self)
+        settings: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self)))  # tuples become lists, as in a file
         return {**settings, "method": {"name": self.method_name, **settings["method"]}}

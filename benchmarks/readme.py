@@ -1,0 +1,48 @@
+"""Writes the README's tables from the JSON records under results/: python benchmarks/readme.py."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from sparsegate.report import markdown, study_table
+from sparsegate.study import Study
+
+ROOT = Path(__file__).parent.parent
+STUDIES = ("lenet5-demo", "lenet5-method1", "lenet5-method2")
+
+
+def studies() -> str:
+    """A row for every recipe that was measured."""
+    return markdown(study_table({name: Study.load(ROOT / "results" / f"{name}.json") for name in STUDIES}))
+
+
+def cost() -> str:
+    """The ratios of the benchmark of epochs."""
+    result = json.loads((ROOT / "results" / "epoch-cost.json").read_text())
+    seconds = [(name, f"{value:.2f} s") for name, value in result["median_seconds"].items()]
+    ratios = [(name, f"{value:.3f}") for name, value in result["ratios"].items()]
+    return markdown([("", "one epoch"), *seconds, *ratios])
+
+
+TABLES = {"studies": studies, "cost": cost}
+
+
+def filled(text: str) -> str:
+    """The README with every marked table made anew."""
+    for name, table in TABLES.items():
+        marked = re.compile(rf"(<!-- table: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
+        assert marked.search(text), f"the README has no place for the table {name}"
+        content = table() + "\n"
+        text = marked.sub(lambda match, content=content: match[1] + content + match[2], text)
+    return text
+
+
+def main() -> None:
+    page = ROOT / "README.md"
+    page.write_text(filled(page.read_text()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""Every registered method keeps the contract: joining the registry enrols it here."""
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from sparsegate.methods import METHODS
+from sparsegate.models import MODELS
+from sparsegate.record import Record
+from sparsegate.train import Run, RunFolder, Watcher, train
+
+every_method = pytest.mark.parametrize("name", list(METHODS))
+
+
+class UnpluggedError(Exception):
+    pass
+
+
+class PullsThePlug(Watcher):
+    """Stops a run in the middle of its second epoch."""
+
+    def stepped(self, step):
+        if step == 13:
+            raise UnpluggedError
+
+
+def a_run(name, digits, **changes):
+    return Run(model="lenet300", data=str(digits), method=METHODS[name](), epochs=3, batch_size=90, **changes)
+
+
+def network(run, folder):
+    return load_file(RunFolder(folder / run.name, run).network)
+
+
+@every_method
+def test_a_method_is_a_frozen_description_in_plain_values(name):
+    method = METHODS[name]()
+    assert method.__dataclass_params__.frozen
+    assert json.loads(json.dumps(dataclasses.asdict(method))) is not None
+
+
+@every_method
+def test_it_trains(name, digits, tmp_path):
+    record = train(a_run(name, digits), folder=tmp_path)
+    assert record.epochs[-1].loss < record.epochs[0].loss
+    assert record.test > 50  # ten classes
+
+
+@every_method
+def test_it_resumes_to_the_bit_identical_network(name, digits, tmp_path):
+    run = a_run(name, digits)
+    train(run, folder=tmp_path / "whole")
+    with pytest.raises(UnpluggedError):
+        train(run, folder=tmp_path / "broken", watch=PullsThePlug())
+    train(run, folder=tmp_path / "broken")
+    whole, broken = network(run, tmp_path / "whole"), network(run, tmp_path / "broken")
+    assert all(torch.equal(whole[key], broken[key]) for key in whole)
+
+
+@every_method
+def test_it_finishes_to_an_ordinary_exportable_model(name, digits, tmp_path):
+    run = a_run(name, digits)
+    record = train(run, folder=tmp_path)
+    model = MODELS[run.model]()
+    model.load_state_dict(network(run, tmp_path), strict=True)
+    exported = torch.export.export(model.eval(), (torch.zeros(2, 1, 28, 28),))
+    assert exported.module()(torch.zeros(2, 1, 28, 28)).shape == (2, 10)
+    assert list(model.state_dict()) == list(MODELS[run.model]().state_dict())
+    assert record.total == 266_200
+
+
+@every_method
+def test_it_counts_its_parameters_honestly(name, digits, tmp_path):
+    run = a_run(name, digits)
+    record = train(run, folder=tmp_path)
+    weights = {key: value for key, value in network(run, tmp_path).items() if value.ndim >= 2}
+    assert {layer.name: layer.kept for layer in record.layers} == {
+        key: int((value != 0).sum()) for key, value in weights.items()
+    }
+    assert record.epochs[-1].kept == record.kept
+
+
+@every_method
+def test_it_works_under_two_processes(name, digits, tmp_path):
+    launch = [sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes=2", "--num_machines=1"]
+    launch += ["--mixed_precision=no", "--dynamo_backend=no", "-m", "sparsegate", "train", "lenet300"]
+    flags = ["--method", name, "--data", str(digits), "--epochs", "2", "--batch-size", "90", "--folder", str(tmp_path)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    ended = subprocess.run([*launch, *flags], env=environment, capture_output=True, text=True, timeout=240)
+    assert ended.returncode == 0, ended.stderr
+    record = Record.load(next(tmp_path.glob("*/record.json")))
+    assert record.machine["processes"] == 2
+    alone = train(dataclasses.replace(a_run(name, digits), epochs=2), folder=tmp_path / "alone")
+    assert record.epochs[0].loss == pytest.approx(alone.epochs[0].loss, rel=1e-3)
+    assert record.kept == pytest.approx(alone.kept, rel=0.02)

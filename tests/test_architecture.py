@@ -1,0 +1,61 @@
+"""The rules of the house, where a linter has none."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src" / "sparsegate"
+FILES = sorted(SOURCE.rglob("*.py"))
+DRAWERS = {"utils", "helpers", "misc", "common", "base", "tools", "other"}
+every_file = pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+
+
+def functions(tree):
+    return [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+
+@every_file
+def test_a_file_is_one_concept_in_one_sentence(path):
+    docstring = ast.get_docstring(ast.parse(path.read_text()))
+    assert docstring
+    assert "\n" not in docstring.split("\n\n")[0]
+
+
+@every_file
+def test_a_file_is_short_and_so_are_its_functions(path):
+    text = path.read_text()
+    assert len(text.splitlines()) <= 300
+    assert [node.name for node in functions(ast.parse(text)) if node.end_lineno - node.lineno >= 60] == []
+
+
+@every_file
+def test_nothing_below_the_command_prints(path):
+    if "cli" not in path.parts:
+        calls = [node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+        assert not any(isinstance(call, ast.Name) and call.id == "print" for call in calls)
+
+
+@every_file
+def test_nothing_unpickles(path):
+    text = path.read_text()
+    assert "pickle" not in text.replace("no pickle", "")
+    assert "torch.load" not in text
+
+
+def test_there_are_no_drawers():
+    assert [path for path in FILES if path.stem in DRAWERS] == []
+
+
+def test_across_packages_imports_go_through_the_door():
+    rooms = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.level == 0 and (node.module or "").startswith("sparsegate."):
+                room, *inside = node.module.split(".")[1:]
+                assert not (room in rooms and inside), f"{path.name} imports {node.module} past the room's door"
+
+
+def test_the_report_imports_no_torch():
+    for path in [*(SOURCE / "report").glob("*.py"), SOURCE / "record.py", SOURCE / "study.py"]:
+        assert "torch" not in path.read_text().replace("PyTorch", "")

@@ -1,0 +1,45 @@
+"""The public names, changed only on purpose."""
+
+import inspect
+
+import sparsegate as sg
+
+PUBLIC = [
+    "Census",
+    "ClosedLayer",
+    "Constant",
+    "Gate",
+    "GateSGD",
+    "LargestWeights",
+    "Penalty",
+    "Sample",
+    "Select",
+    "Threshold",
+    "__version__",
+    "average",
+    "cosine",
+    "finish",
+    "gate",
+    "gates",
+    "ramp",
+    "weights",
+]
+
+
+def test_the_public_names_are_these():
+    assert sorted(sg.__all__) == sorted(PUBLIC)
+    assert all(hasattr(sg, name) for name in PUBLIC)
+
+
+def test_every_public_name_is_documented():
+    for name in PUBLIC:
+        thing = getattr(sg, name)
+        if inspect.isclass(thing) or inspect.isfunction(thing):
+            assert thing.__doc__, name
+
+
+def test_the_main_verbs_take_everything_but_the_model_by_keyword():
+    for verb in (sg.gate, sg.GateSGD):
+        first, *others = inspect.signature(verb).parameters.values()
+        assert first.name == "model"
+        assert all(each.kind is inspect.Parameter.KEYWORD_ONLY for each in others)

@@ -1,0 +1,78 @@
+"""Accuracy and counts of toys, by hand."""
+
+import pytest
+import torch
+from accelerate import Accelerator
+from torch import nn
+
+from sparsegate.data import Normalise, Split
+from sparsegate.train import accuracy, count_biases, count_layers
+
+PLAIN = Normalise(0.0, 1.0)
+
+
+def pixels(values, labels):
+    return Split(torch.tensor(values, dtype=torch.uint8).reshape(-1, 1, 1, 3), torch.tensor(labels))
+
+
+def test_three_of_four_images_are_labelled_by_their_brightest_pixel():
+    split = pixels([[9, 0, 0], [0, 9, 0], [0, 0, 9], [9, 0, 0]], [0, 1, 2, 1])
+    assert accuracy(nn.Flatten(), split, PLAIN, Accelerator()) == 75.0
+
+
+def test_images_beyond_the_first_batch_are_counted():
+    split = pixels([[9, 0, 0]] * 2500, [0] * 1500 + [1] * 1000)
+    assert accuracy(nn.Flatten(), split, PLAIN, Accelerator()) == 60.0
+
+
+def test_images_are_normalised_first():
+    upside_down = Normalise(0.0, -1.0)
+    split = pixels([[9, 1, 2]], [1])
+    assert accuracy(nn.Flatten(), split, upside_down, Accelerator()) == 100.0
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_a_model_is_evaluated_in_eval_and_left_as_it_was(training):
+    # dropout of everything: in train all logits are zero and the first class wins
+    model = nn.Sequential(nn.Flatten(), nn.Dropout(1.0)).train(training)
+    assert accuracy(model, pixels([[0, 0, 9]], [2]), PLAIN, Accelerator()) == 100.0
+    assert model.training is training
+    assert model[1].training is training
+
+
+def test_accuracy_leaves_no_gradient():
+    model = nn.Sequential(nn.Flatten(), nn.Linear(3, 3))
+    accuracy(model, pixels([[1, 2, 3]], [0]), PLAIN, Accelerator())
+    assert all(each.grad is None for each in model.parameters())
+
+
+def toy():
+    model = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2), nn.Linear(2, 2, bias=False))
+    with torch.no_grad():
+        model[0].weight.copy_(torch.tensor([[1.0, 0.0, -2.0], [0.0, -0.0, 1e-30]]))
+        model[0].bias.copy_(torch.tensor([0.0, 3.0]))
+        model[2].weight.zero_()
+    return model
+
+
+def test_layers_are_counted_with_their_zeros():
+    first, last = count_layers(toy())
+    assert (first.name, first.shape, first.total, first.kept) == ("0.weight", (2, 3), 6, 3)
+    assert (last.name, last.shape, last.total, last.kept) == ("2.weight", (2, 2), 4, 0)
+
+
+def test_norms_and_biases_are_counted_apart():
+    # two biases, one of them zero; two norm weights of one; two norm biases of zero
+    assert count_biases(toy()) == (6, 3)
+
+
+def test_every_parameter_is_counted_once():
+    model = toy()
+    counted = sum(layer.total for layer in count_layers(model)) + count_biases(model)[0]
+    assert counted == sum(each.numel() for each in model.parameters())
+
+
+def test_tied_weights_are_counted_once():
+    tied = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    tied[1].weight = tied[0].weight
+    assert [layer.name for layer in count_layers(tied)] == ["0.weight"]

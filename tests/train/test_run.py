@@ -1,0 +1,143 @@
+"""A run is checked when it is made, and its name stands for all its settings."""
+
+import dataclasses
+import json
+
+import pytest
+
+from sparsegate.methods import METHODS, Dense, LearnedGates
+from sparsegate.penalty import Penalty
+from sparsegate.train import Run
+
+NAN = float("nan")
+
+OTHER = {
+    "model": "lenet300",
+    "data": "some/folder",
+    "method": Dense(),
+    "epochs": 21,
+    "batch_size": 64,
+    "lr": 0.05,
+    "momentum": 0.8,
+    "weight_decay": 0.0,
+    "shift": 0,
+    "seed": 1,
+    "precision": "bf16",
+    "compile": True,
+}
+
+OTHER_METHOD = {
+    "penalty": Penalty(count=3.0),
+    "draw": "sample",
+    "start": 0.7,
+    "keep": 0.1,
+    "only": ("fc*",),
+    "gate_lr": 1.0,
+    "gate_momentum": 0.5,
+    "ramp": 0.4,
+    "freeze": 0.8,
+}
+
+BAD = [
+    ({"epochs": 0}, "epochs is at least 1, got 0"),
+    ({"batch_size": 0}, "batch_size is at least 1, got 0"),
+    ({"shift": -1}, "shift is in pixels, from 0"),
+    ({"shift": 15}, "shift is in pixels, from 0"),
+    ({"lr": 0.0}, "lr is above zero"),
+    ({"lr": -1.0}, "lr is above zero"),
+    ({"lr": NAN}, "lr is above zero"),
+    ({"momentum": 1.0}, r"momentum in \[0, 1\)"),
+    ({"momentum": -0.1}, r"momentum in \[0, 1\)"),
+    ({"weight_decay": -1e-4}, "weight_decay zero or more"),
+    ({"precision": "fp8"}, "precision is fp32, bf16 or fp16, got 'fp8'"),
+]
+
+BAD_METHOD = [
+    ({"keep": 0.0}, r"keep is a fraction in \(0, 1\], got 0.0; for 95 % sparsity write keep=0.05"),
+    ({"keep": 1.5}, r"keep is a fraction in \(0, 1\]"),
+    ({"keep": NAN}, r"keep is a fraction in \(0, 1\]"),
+    ({"start": 1.1}, r"a number in \[0, 1\], got 1.1"),
+    ({"start": NAN}, r"a number in \[0, 1\]"),
+    ({"ramp": -0.1}, r"ramp is in \[0, 1\]"),
+    ({"ramp": 1.1}, r"ramp is in \[0, 1\]"),
+    ({"freeze": 0.0}, r"freeze in \(0, 1\]"),
+    ({"freeze": 1.1}, r"freeze in \(0, 1\]"),
+    ({"draw": "dice"}, "draw is one of threshold, sample, got 'dice'"),
+    ({"gate_lr": -1.0}, "gate_lr is zero or more"),
+    ({"gate_lr": NAN}, "gate_lr is zero or more"),
+    ({"gate_momentum": 1.0}, r"gate_momentum in \[0, 1\)"),
+]
+
+
+def unchecked(settings, **change):
+    """Settings with values that beartype, which only tests have, would refuse before the settings themselves do."""
+    for name, value in change.items():
+        object.__setattr__(settings, name, value)
+    return settings
+
+
+@pytest.mark.parametrize(("change", "wanted"), BAD)
+def test_a_run_that_cannot_be_is_refused_with_what_is_wanted(change, wanted):
+    with pytest.raises(ValueError, match=wanted):
+        unchecked(Run(), **change).__post_init__()
+
+
+@pytest.mark.parametrize(("change", "wanted"), BAD_METHOD)
+def test_a_method_that_cannot_be_is_refused_with_what_is_wanted(change, wanted):
+    with pytest.raises(ValueError, match=wanted):
+        unchecked(LearnedGates(), **change).__post_init__()
+
+
+def test_settings_are_checked_when_they_are_made():
+    with pytest.raises(ValueError, match="epochs"):
+        Run(epochs=0)
+    with pytest.raises(ValueError, match="keep"):
+        LearnedGates(keep=1.5)
+
+
+def test_every_field_has_another_value_in_this_test():
+    assert set(OTHER) == {field.name for field in dataclasses.fields(Run)}
+    assert set(OTHER_METHOD) == {field.name for field in dataclasses.fields(LearnedGates)}
+
+
+@pytest.mark.parametrize("field", OTHER)
+def test_another_value_of_any_field_is_another_name(field):
+    assert dataclasses.replace(Run(), **{field: OTHER[field]}).name != Run().name
+
+
+@pytest.mark.parametrize("field", OTHER_METHOD)
+def test_another_value_of_any_field_of_the_method_is_another_name(field):
+    assert Run(method=LearnedGates(**{field: OTHER_METHOD[field]})).name != Run().name
+
+
+@pytest.mark.parametrize("change", [{"count": 9.0}, {"bimodal": 1.0}, {"per": "layer"}])
+def test_another_price_is_another_name(change):
+    assert Run(method=LearnedGates(penalty=Penalty(**change))).name != Run().name
+
+
+def test_equal_runs_have_one_name_which_tells_model_and_method():
+    first, second = (Run(epochs=5, method=LearnedGates(only=("fc1.*", "fc2.*"))) for _ in range(2))
+    assert first.name == second.name
+    assert first.name.startswith("lenet5-learned_gates-")
+    assert Run(model="lenet300", method=Dense()).name.startswith("lenet300-dense-")
+
+
+def test_whole_numbers_name_the_run_that_the_same_decimals_name():
+    whole = unchecked(Run(), lr=1)
+    assert whole == Run(lr=1.0)
+    assert whole.name == Run(lr=1.0).name
+
+
+@pytest.mark.parametrize("run", [Run(), Run(method=Dense()), Run(method=LearnedGates(**OTHER_METHOD), seed=3)])
+def test_a_run_comes_back_from_json(run):
+    settings = json.loads(json.dumps(run.to_json()))
+    method = settings.pop("method")
+    kind = METHODS[method.pop("name")]
+    if kind is LearnedGates:
+        method = {**method, "penalty": Penalty(**method["penalty"]), "only": tuple(method["only"])}
+    assert Run(**settings, method=kind(**method)) == run
+
+
+def test_a_run_is_frozen():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Run().epochs = 3
