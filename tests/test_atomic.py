@@ -1,7 +1,5 @@
 """Files are written whole or not at all, also when the kernel says no."""
 
-import os
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,9 +59,3 @@ def test_a_folder_in_the_way_is_an_error_that_leaves_no_part(tmp_path):
     with pytest.raises(OSError, match="director"):
         write_atomically(tmp_path / "file", b"new")
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
-
-
-def test_two_processes_write_different_partial_files(tmp_path, monkeypatch):
-    (tmp_path / f".file.{os.getpid() + 1}.partial").write_bytes(b"of another process")
-    write_atomically(tmp_path / "file", b"new")
-    assert (tmp_path / f".file.{os.getpid() + 1}.partial").read_bytes() == b"of another process"

@@ -88,7 +88,15 @@ def test_it_counts_its_parameters_honestly(name, digits, tmp_path):
 
 @every_method
 def test_it_works_under_two_processes(name, digits, tmp_path):
-    launch = [sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes=2", "--num_machines=1"]
+    launch = [
+        sys.executable,
+        "-m",
+        "accelerate.commands.launch",
+        "--multi_gpu",
+        "--num_processes=2",
+        "--num_machines=1",
+    ]
+    # --multi_gpu: with --cpu accelerate starts one process only. Without GPUs the two talk through gloo.
     launch += ["--mixed_precision=no", "--dynamo_backend=no", "-m", "sparsegate", "train", "lenet300"]
     flags = ["--method", name, "--data", str(digits), "--epochs", "2", "--batch-size", "90", "--folder", str(tmp_path)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}

@@ -19,15 +19,9 @@ from sparsegate.optimizer import GateSGD
 MODELS = {
     "dense": lambda: (nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4)), torch.randn(6, 8)),
     "convolution": lambda: (nn.Sequential(nn.Conv2d(1, 4, 3), nn.Flatten(), nn.Linear(36, 2)), torch.randn(4, 1, 5, 5)),
-    "recurrent": lambda: (nn.GRU(4, 3), torch.randn(3, 2, 4)),
+    "embedding": lambda: (nn.Sequential(nn.Embedding(5, 4), nn.Linear(4, 3)), torch.tensor([[0, 1], [2, 4]])),
 }
 DRAWS = {"Threshold": Threshold(), "Sample": Sample()}
-
-
-def passed(model: nn.Module, inputs: Tensor) -> Tensor:
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        output = model(inputs)
-    return output[0] if isinstance(output, tuple) else output
 
 
 def gradients(model: nn.Module, inputs: Tensor, *, autocast: bool) -> tuple[Tensor, list[Tensor]]:
@@ -35,7 +29,6 @@ def gradients(model: nn.Module, inputs: Tensor, *, autocast: bool) -> tuple[Tens
     torch.manual_seed(1)
     with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
         output = model(inputs)
-        output = output[0] if isinstance(output, tuple) else output
     output.float().square().mean().backward()
     return output, [each.gate.grad.clone() for each in gates(model).values()]
 

@@ -75,7 +75,9 @@ def test_flipped_is_the_distance_between_successive_masks(moments):
 def test_a_closed_layer_is_a_warning_that_names_the_layer_and_the_remedies():
     model = toy()
     put(model, "1.weight", [[0.5], [0.0]])
-    with pytest.warns(ClosedLayer, match=r"every gate of 1\.weight has closed.*Penalty\.count.*Select\(skip=") as caught:
+    with pytest.warns(
+        ClosedLayer, match=r"every gate of 1\.weight has closed.*Penalty\.count.*Select\(skip="
+    ) as caught:
         Census(model).take()
     assert len(caught) == 1
 

@@ -111,7 +111,9 @@ def test_the_state_dict_and_the_classes_are_as_before_gating(name):
     plain, _ = built(name)
     model = finish(gated(name)[0])
     assert list(model.state_dict()) == list(plain.state_dict())
-    assert [id(each) for each in model.parameters()] == [id(dict(model.named_parameters())[key]) for key in plain.state_dict()]
+    assert [id(each) for each in model.parameters()] == [
+        id(dict(model.named_parameters())[key]) for key in plain.state_dict()
+    ]
     assert [type(each) for each in model.modules()] == [type(each) for each in plain.modules()]
     assert not gates(model)
 
@@ -192,7 +194,10 @@ def test_a_compiled_wrapper_is_taken_off():
 @pytest.mark.parametrize("first", ["gate", "bias"])
 def test_a_parametrization_of_the_bias_survives(first):
     layer, inputs = nn.Linear(2, 2), torch.randn(3, 2)
-    steps = {"gate": lambda: gate(layer), "bias": lambda: parametrize.register_parametrization(layer, "bias", Negated())}
+    steps = {
+        "gate": lambda: gate(layer),
+        "bias": lambda: parametrize.register_parametrization(layer, "bias", Negated()),
+    }
     steps.pop(first)()
     steps.popitem()[1]()
     before = layer(inputs)

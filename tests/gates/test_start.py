@@ -100,7 +100,9 @@ def test_a_gate_may_start_at_exactly_one_half_and_is_then_closed():
 def test_a_pretrained_layer_starts_as_its_magnitude_pruned_self():
     torch.manual_seed(0)
     layer, inputs = nn.Linear(10, 4), torch.randn(3, 10)
-    cut = layer.weight.detach().abs().flatten().sort(descending=True).values[8]  # round(0.2 * 40) = 8 weights are larger
+    cut = (
+        layer.weight.detach().abs().flatten().sort(descending=True).values[8]
+    )  # round(0.2 * 40) = 8 weights are larger
     pruned = torch.where(layer.weight.detach().abs() > cut, layer.weight.detach(), 0.0)
     gate(layer, start=LargestWeights(keep=0.2))
     assert torch.equal(layer(inputs), F.linear(inputs, pruned, layer.bias))

@@ -38,7 +38,10 @@ class Last(nn.Module):
 
 MODELS = {
     "dense": lambda: (nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4)), torch.randn(5, 8)),
-    "convolution": lambda: (nn.Sequential(nn.Conv2d(1, 3, 3), nn.ReLU(), nn.Flatten(), nn.Linear(27, 2)), torch.randn(2, 1, 5, 5)),
+    "convolution": lambda: (
+        nn.Sequential(nn.Conv2d(1, 3, 3), nn.ReLU(), nn.Flatten(), nn.Linear(27, 2)),
+        torch.randn(2, 1, 5, 5),
+    ),
     "tied": lambda: (Tied(), torch.tensor([[0, 3, 5]])),
     "transformer": lambda: (nn.TransformerEncoderLayer(4, 2, 8, dropout=0.0), torch.randn(3, 2, 4)),
     "recurrent": lambda: (Last(), torch.randn(3, 2, 4)),
@@ -71,7 +74,11 @@ def gaps(name: str, draw: Draw, backend: str, *, training: bool) -> dict[str, fl
     compiled_output, compiled_grads = run(torch.compile(model, fullgraph=True, backend=backend), inputs)
     of_grads = [float((one - other).abs().max()) for one, other in zip(grads, compiled_grads, strict=True)]
     largest = max(float(grad.abs().max()) for grad in grads)
-    return {"output": float((output - compiled_output).abs().max()), "gradient": max(of_grads), "largest gradient": largest}
+    return {
+        "output": float((output - compiled_output).abs().max()),
+        "gradient": max(of_grads),
+        "largest gradient": largest,
+    }
 
 
 def draws_anew() -> bool:
@@ -102,7 +109,11 @@ def main() -> None:
     torch.set_num_threads(1)
     torch._dynamo.config.allow_rnn = True
     torch._inductor.config.fallback_random = True  # the same random numbers as in eager
-    found: dict[str, object] = {"draws anew": draws_anew(), "follows a gate": follows_a_gate(), "finished": finished_gap()}
+    found: dict[str, object] = {
+        "draws anew": draws_anew(),
+        "follows a gate": follows_a_gate(),
+        "finished": finished_gap(),
+    }
     for name in MODELS:
         for draw in (Threshold(), Sample()):
             for training in (True, False):

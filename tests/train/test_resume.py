@@ -19,7 +19,7 @@ SAMPLED = dataclasses.replace(SPARSE, draw="sample")
 CLOSING = LearnedGates(penalty=Penalty(count=1e6))
 
 
-class PowerCut(Exception):
+class PowerCutError(Exception):
     """What stops a run in these tests."""
 
 
@@ -31,11 +31,11 @@ class StopsAt(Watcher):
 
     def stepped(self, step):
         if step == self.step:
-            raise PowerCut
+            raise PowerCutError
 
     def measured(self, epoch):
         if epoch.epoch == self.epoch:
-            raise PowerCut
+            raise PowerCutError
 
 
 def network(folder, run):
@@ -47,7 +47,7 @@ def network(folder, run):
 def test_a_run_stopped_by_an_error_goes_on_as_if_nothing_had_happened(method, stops, small, tmp_path):
     run = small(epochs=3, method=method)
     straight = train(run, folder=tmp_path / "straight")
-    with pytest.raises(PowerCut):
+    with pytest.raises(PowerCutError):
         train(run, folder=tmp_path / "stopped", watch=stops)
     resumed = train(run, folder=tmp_path / "stopped")
     assert network(tmp_path / "stopped", run) == network(tmp_path / "straight", run)
@@ -59,7 +59,7 @@ def test_a_run_stopped_after_every_epoch_goes_on_as_if_nothing_had_happened(smal
     run = small(epochs=4, method=SAMPLED)
     straight = train(run, folder=tmp_path / "straight")
     for epoch in (1, 2, 3, 4):
-        with pytest.raises(PowerCut):
+        with pytest.raises(PowerCutError):
             train(run, folder=tmp_path / "stopped", watch=StopsAt(epoch=epoch))
     resumed = train(run, folder=tmp_path / "stopped")
     assert network(tmp_path / "stopped", run) == network(tmp_path / "straight", run)
@@ -68,7 +68,7 @@ def test_a_run_stopped_after_every_epoch_goes_on_as_if_nothing_had_happened(smal
 
 def test_steps_before_the_last_checkpoint_are_not_done_again(small, tmp_path):
     run = small(epochs=3)
-    with pytest.raises(PowerCut):
+    with pytest.raises(PowerCutError):
         train(run, folder=tmp_path, watch=StopsAt(epoch=2))
     train(run, folder=tmp_path, watch=StopsAt(step=18))  # would stop at a step of epoch 2
 
@@ -76,7 +76,7 @@ def test_steps_before_the_last_checkpoint_are_not_done_again(small, tmp_path):
 def test_a_resumed_run_notes_a_closed_layer_once_and_warns_of_nothing(small, tmp_path):
     run = small(epochs=3, method=CLOSING)
     straight = train(run, folder=tmp_path / "straight")
-    with pytest.raises(PowerCut):
+    with pytest.raises(PowerCutError):
         train(run, folder=tmp_path / "stopped", watch=StopsAt(epoch=2))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -97,11 +97,11 @@ def test_a_run_killed_at_its_first_checkpoint_ends_as_an_uninterrupted_one(small
 
 
 def test_a_run_killed_again_and_again_ends_as_an_uninterrupted_one(small, environment, tmp_path, capsys):
-    run = small(epochs=60, batch_size=50)
+    run = small(epochs=36, batch_size=50)
     train(run, folder=tmp_path / "straight")
     folder = tmp_path / "killed" / run.name
     for _ in range(3):
-        _kill(_words(run, tmp_path / "killed"), folder, environment, delay=random.uniform(0, 0.2))
+        _kill(_words(run, tmp_path / "killed"), folder, environment, delay=random.uniform(0, 0.12))
     (folder / "checkpoints" / ".step-000000018.safetensors.1.partial").write_bytes(b"a part")
     assert main(_words(run, tmp_path / "killed")) == 0
     assert network(tmp_path / "killed", run) == network(tmp_path / "straight", run)

@@ -38,14 +38,18 @@ class Listener(Watcher):
 def test_several_watchers_have_every_moment_that_one_has():
     one, several = moments(Watcher), moments(Watchers)
     assert one.keys() == several.keys() == moments(Listener).keys()
-    assert all(list(inspect.signature(one[name]).parameters) == list(inspect.signature(several[name]).parameters)
-               for name in one)
+    assert all(
+        list(inspect.signature(one[name]).parameters) == list(inspect.signature(several[name]).parameters)
+        for name in one
+    )
 
 
 def test_each_of_several_watchers_sees_the_whole_run(small, tmp_path):
     first, second = Listener(), Listener()
     record = train(small(), folder=tmp_path, watch=Watchers(first, second))
-    epochs = [[*(("stepped", 9 * number + step) for step in range(1, 10)), ("measured", number + 1)] for number in (0, 1)]
+    epochs = [
+        [*(("stepped", 9 * number + step) for step in range(1, 10)), ("measured", number + 1)] for number in (0, 1)
+    ]
     assert first.heard == [("began", 0, 18, 266_200), *epochs[0], *epochs[1], ("ended", record.test), ("closed",)]
     assert second.heard == first.heard
 

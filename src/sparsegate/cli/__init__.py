@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from importlib import import_module
@@ -9,6 +10,7 @@ from importlib import import_module
 VERBS = {"train": "train a sparse network: a recipe by name, or any model with any data"}
 
 USAGE = "usage: sparsegate VERB ...\n\n" + "\n".join(f"  {verb:10}{about}" for verb, about in VERBS.items())
+NO_SPACE = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 HINTS = "\n\nsparsegate VERB --help tells a verb's options; sparsegate --version the version."
 
 
@@ -41,10 +43,10 @@ def _guarded(words: list[str]) -> int:
 
 
 def _one_line(error: Exception) -> str:
-    if isinstance(error, OSError) and error.strerror:
-        where = f" ({error.filename})" if error.filename else ""
-        return f"{error.strerror.lower()}{where}; free some space or choose another --folder, then run the same command"
-    return " ".join(str(error).split()) or type(error).__name__
+    text = " ".join(str(error).split()) or type(error).__name__
+    if isinstance(error, OSError) and error.errno in NO_SPACE:
+        return f"{text}; free some space or choose another --folder, then run the same command again"
+    return text
 
 
 def _complain(message: str, code: int) -> int:

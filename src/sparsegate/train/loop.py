@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from accelerate import Accelerator
+from accelerate import Accelerator, DistributedType
 from accelerate.state import AcceleratorState, PartialState
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -78,7 +78,15 @@ def _accelerator(run: Run[Any]) -> Accelerator:
         os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
     if run.precision == "fp16" and not torch.cuda.is_available():
         raise ValueError("precision fp16 needs a GPU; on a CPU use bf16 or fp32")
-    return Accelerator(mixed_precision="no" if run.precision == "fp32" else run.precision)
+    accelerator = Accelerator(
+        mixed_precision="no" if run.precision == "fp32" else run.precision,
+        cpu=not torch.accelerator.is_available(),  # unless told, accelerate lets several CPU processes go alone
+    )
+    if accelerator.distributed_type in (DistributedType.FSDP, DistributedType.DEEPSPEED, DistributedType.MEGATRON_LM):
+        raise ValueError(
+            f"training by command does not shard the model yet ({accelerator.distributed_type}); use plain DDP"
+        )
+    return accelerator
 
 
 class _Session:
