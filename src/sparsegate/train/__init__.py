@@ -2,7 +2,8 @@
 
 from .evaluate import accuracy, count_biases, count_layers
 from .folder import RunFolder
-from .loop import DivergedError, is_main_process, train
+from .launch import is_main_process, train
+from .loop import DivergedError
 from .run import Run
 from .watch import TensorBoard, Watcher, Watchers
 

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import math
-import os
 import sys
 import time
 import warnings
-from contextlib import nullcontext
-from pathlib import Path
 from typing import Any
 
 import torch
-from accelerate import Accelerator, DistributedType
-from accelerate.state import AcceleratorState, PartialState
+from accelerate import Accelerator
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from sparsegate.data import Dataset, Shift, load_data
-from sparsegate.gates import Census, gates
-from sparsegate.models import MODELS
+from sparsegate.data import Dataset, Shift
+from sparsegate.gates import Census, Reading, gates
 from sparsegate.record import Epoch, Record
 from sparsegate.schedule import cosine
 
@@ -36,60 +31,7 @@ class DivergedError(RuntimeError):
     """The loss is no longer a number."""
 
 
-def train(run: Run[Any], *, folder: Path | str = "runs", watch: Watcher | None = None, command: str = "") -> Record:
-    """Trains the network that a run describes, and returns its record.
-
-    The run's folder, `folder / run.name`, gets checkpoints as training goes on, then the finished network and the
-    record. A run that was interrupted goes on from its last checkpoint; one that has ended returns its record at once.
-    """
-    place = RunFolder(Path(folder) / run.name, run)
-    if (record := place.record()) is not None:
-        return record
-    data = load_data(run.data)
-    model = _build(run, data)
-    accelerator = _accelerator(run)
-    session = _Session(run, data, model, accelerator, place, watch or Watcher())
-    with place.opened() if accelerator.is_main_process else nullcontext():
-        try:
-            return session.train(command)
-        finally:
-            session.watch.closed()
-
-
-def is_main_process() -> bool:
-    """Whether this process is the one that writes and shows."""
-    return bool(PartialState().is_main_process)
-
-
-def _build(run: Run[Any], data: Dataset) -> nn.Module:
-    build = MODELS[run.model]
-    wanted = build.image_shape  # type: ignore[attr-defined]
-    if data.image_shape != wanted:
-        raise ValueError(f"{run.model} takes images of shape {wanted}, {run.data} has {data.image_shape}")
-    torch.manual_seed(fold(run.seed, "weights"))
-    model: nn.Module = run.method.prepare(build(num_classes=data.num_classes))
-    return model
-
-
-def _accelerator(run: Run[Any]) -> Accelerator:
-    AcceleratorState._reset_state()  # the precision of an earlier run in this process would be kept
-    if run.precision == "bf16" and not torch.cuda.is_available():
-        # Some virtual machines advertise AMX and kill the process that uses it.
-        os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
-    if run.precision == "fp16" and not torch.cuda.is_available():
-        raise ValueError("precision fp16 needs a GPU; on a CPU use bf16 or fp32")
-    accelerator = Accelerator(
-        mixed_precision="no" if run.precision == "fp32" else run.precision,
-        cpu=not torch.accelerator.is_available(),  # unless told, accelerate lets several CPU processes go alone
-    )
-    if accelerator.distributed_type in (DistributedType.FSDP, DistributedType.DEEPSPEED, DistributedType.MEGATRON_LM):
-        raise ValueError(
-            f"training by command does not shard the model yet ({accelerator.distributed_type}); use plain DDP"
-        )
-    return accelerator
-
-
-class _Session:
+class Loop:
     """One process's work on a run, from its last checkpoint to its record."""
 
     def __init__(
@@ -128,8 +70,7 @@ class _Session:
         step, notes = self.place.checkpoints.resume(self.model, self.optimizers)
         self.epochs = [Epoch(**each) for each in notes.get("epochs", [])]
         self.notes, self.seconds = notes.get("notes", []), notes.get("seconds", 0.0)
-        if self.census is not None and step:
-            self.census.take()  # so that the next flip rate counts from here
+        self._read_gates()  # so that the next flip rate counts from here
         steps = self.run.epochs * len(self.batches)
         self.watch.began(self.run, self.place.path, step, steps, self.num_weights)
         for number in range(step // len(self.batches), self.run.epochs):
@@ -184,12 +125,9 @@ class _Session:
 
     def _measure(self, number: int, loss: float) -> Epoch:
         validation = accuracy(self.model, self.splits["validation"], self.normalise, self.accelerator)
-        if self.census is None:
+        reading = self._read_gates()
+        if reading is None:
             return Epoch(number + 1, loss, validation, kept=self.num_weights)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            reading = self.census.take()
-        self.notes += [str(each.message) for each in caught]
         ungated = self.num_weights - sum(reading.total.values())
         return Epoch(
             number + 1,
@@ -201,6 +139,15 @@ class _Session:
             keep=reading.keep,
             variance=reading.variance,
         )
+
+    def _read_gates(self) -> Reading | None:
+        if self.census is None:
+            return None
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            reading = self.census.take()
+        self.notes += [note for each in caught if (note := str(each.message)) not in self.notes]
+        return reading
 
     def _checkpoint(self, step: int) -> None:
         if self.accelerator.is_main_process:
