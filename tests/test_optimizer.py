@@ -54,7 +54,7 @@ def stepped(optimizer: GateSGD, only: nn.Parameter, *grads: float) -> list[float
     return values
 
 
-def test_two_steps_by_hand():
+def test_three_steps_by_hand():
     layer, only = toy(0.8)
     optimizer = GateSGD(layer, lr=0.1, momentum=0.5, penalty=Penalty(count=1.0, bimodal=2.0))
     # push 1: 0.2 + 1 + 2 - 4 * 0.8 = 0; speed 0; gate 0.8
@@ -167,7 +167,7 @@ def test_price_scales_the_penalty_and_not_the_loss(factor):
     optimizer = GateSGD(layer, lr=0.01, momentum=0.0, penalty=Penalty(count=4.0, bimodal=8.0))
     assert optimizer.price == 1
     optimizer.price = factor
-    # bimodal's slope is zero at one half only for 1 - 2g: 4 + 8 - 16 * 0.5 = 4
+    # the penalty's slope at one half is 4 + 8 - 2 * 8 * 0.5 = 4
     assert stepped(optimizer, only, 2.0) == [pytest.approx(0.5 - 0.01 * (2 + 4 * factor), abs=1e-6)]
 
 

@@ -32,7 +32,7 @@ class GateSGD(Optimizer):
     def __init__(
         self, model: nn.Module, *, lr: float = 1.0, momentum: float = 0.9, penalty: Penalty | None = None
     ) -> None:
-        if lr < 0 or not 0 <= momentum < 1:
+        if not (lr >= 0 and 0 <= momentum < 1):
             raise ValueError(f"lr is zero or more and momentum in [0, 1), got lr={lr}, momentum={momentum}")
         self.penalty = penalty or Penalty()
         params = [each.gate for each in require_gates(model).values()]

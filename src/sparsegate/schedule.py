@@ -11,7 +11,7 @@ def cosine(progress: float, *, until: float = 1.0) -> float:
     >>> [round(cosine(progress), 3) for progress in (0.0, 0.5, 1.0)]
     [1.0, 0.5, 0.0]
     """
-    return 0.5 * (1 + math.cos(math.pi * min(1.0, progress / until)))
+    return 0.5 * (1 + math.cos(math.pi * min(1.0, progress / until))) if until > 0 else 0.0
 
 
 def ramp(progress: float, *, over: float) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,14 +24,14 @@ class Summary:
     high: float
 
     @classmethod
-    def of(cls, numbers: list[float]) -> Summary:
+    def of(cls, numbers: Sequence[float | int]) -> Summary:
         """The summary of at least one number.
 
         >>> Summary.of([1.0, 3.0])
         Summary(mean=2.0, spread=1.4142, low=1.0, high=3.0)
         """
         spread = statistics.stdev(numbers) if len(numbers) > 1 else 0.0
-        rounded = [round(number, 4) for number in (statistics.mean(numbers), spread, min(numbers), max(numbers))]
+        rounded = [round(float(number), 4) for number in (statistics.mean(numbers), spread, min(numbers), max(numbers))]
         return cls(*rounded)
 
 
@@ -43,7 +43,7 @@ class Study:
     command: str
     records: tuple[Record, ...]
 
-    def summary(self, of: Callable[[Record], float]) -> Summary:
+    def summary(self, of: Callable[[Record], float | int]) -> Summary:
         """A number of every record, summarised."""
         return Summary.of([of(record) for record in self.records])
 

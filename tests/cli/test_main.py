@@ -105,7 +105,7 @@ def test_a_folder_that_cannot_be_made_is_one_line_and_exit_code_1(digits, tmp_pa
     words = ("--data", str(digits), "--folder", str(tmp_path / "file"), "--batch-size", "100")
     code, _, error = said(capsys, "train", "lenet300", *words)
     assert code == 1
-    assert_one_line(error, "not a directory", "file", "choose another --folder")
+    assert_one_line(error, "Not a directory", str(tmp_path / "file"))
 
 
 def test_a_traceback_is_shown_to_those_who_ask(monkeypatch):

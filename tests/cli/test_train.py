@@ -108,7 +108,8 @@ def test_a_folder_with_brackets_in_its_name_is_shown_as_it_is(digits, tmp_path, 
 def test_a_full_disk_is_one_line_leaves_nothing_half_written_and_can_be_mended(digits, tmp_path, python, capsys):
     done = python("-c", LIMITED, *words(digits, tmp_path))
     assert done.returncode == 1
-    assert done.stderr.startswith("sparsegate: error: file too large")
+    assert done.stderr.startswith("sparsegate: error: ")
+    assert "File too large; free some space or choose another --folder" in done.stderr
     assert done.stderr.count("\n") == 1
     (folder,) = tmp_path.iterdir()
     left = {path.name for path in folder.rglob("*") if path.is_file() and "tfevents" not in path.name}

@@ -60,6 +60,11 @@ LAYERS = {
     "gru": lambda: (nn.GRU(4, 3, batch_first=True), sequence(4)),
     "lstm cell": lambda: (LastWord(nn.LSTMCell(4, 3)), sequence(4)),
 }
+pytestmark = [
+    # What torch says of its own recurrent layers, gated or not.
+    pytest.mark.filterwarnings("ignore:.*_flat_weights.* were assigned during export:UserWarning"),
+    pytest.mark.filterwarnings("ignore:LSTM with projections:UserWarning"),
+]
 every_layer = pytest.mark.parametrize("name", LAYERS)
 
 
@@ -215,11 +220,13 @@ def test_finishing_a_copy_with_another_parametrization_leaves_the_original_worki
     assert torch.equal(layer(inputs), before)
 
 
-def test_a_parametrization_on_top_of_the_gate_is_not_lost():
+def test_a_parametrization_on_top_of_the_gate_is_an_error_and_nothing_is_lost():
     layer, inputs = gate(nn.Linear(2, 2)), torch.randn(3, 2)
     parametrize.register_parametrization(layer, "weight", Negated())
     before = layer(inputs)
-    assert torch.equal(finish(layer)(inputs), before)
+    with pytest.raises(ValueError, match="remove that before finishing"):
+        finish(layer)
+    assert torch.equal(layer(inputs), before)
 
 
 def test_a_finished_state_dict_loads_into_a_model_that_never_had_gates():

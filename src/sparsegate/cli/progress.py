@@ -26,7 +26,7 @@ class Progress(Watcher):
         """Says what is trained and where, and opens the bar."""
         self._num_weights, self._epochs = num_weights, run.epochs
         resumed = f", going on at step {step:,} of {steps:,}" if step else ""
-        self._console.print(f"training {run.model} on {run.data} in {folder}{resumed}", highlight=False)
+        self._console.print(f"training {run.model} on {run.data} in {folder}{resumed}", highlight=False, markup=False)
         if self._console.is_terminal:
             self._bar = progress.Progress(
                 progress.TextColumn("{task.description}"),
@@ -54,7 +54,7 @@ class Progress(Watcher):
         if self._bar is not None:
             self._bar.update(self._task, description=words)
         else:
-            self._console.print(f"{words}  loss {epoch.loss:.4f}", highlight=False)
+            self._console.print(f"{words}  loss {epoch.loss:.4f}", highlight=False, markup=False)
 
     def closed(self) -> None:
         """Closes the bar, also when the run ends with an error."""

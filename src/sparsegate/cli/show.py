@@ -23,7 +23,7 @@ def show_record(record: Record, folder: Path, console: Console) -> None:
     table.add_row(*total)
     console.print(table)
     for line in _lines(record, folder):
-        console.print(line, highlight=False, soft_wrap=True)
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def _lines(record: Record, folder: Path) -> list[str]:

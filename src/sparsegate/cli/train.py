@@ -17,6 +17,7 @@ from sparsegate.models import MODELS
 from sparsegate.reproduce import RECIPES
 from sparsegate.train import Run, TensorBoard, Watcher, Watchers, is_main_process, train
 
+from .flags import parse_flags
 from .progress import Progress
 from .show import show_record
 
@@ -63,15 +64,15 @@ def parse(argv: list[str]) -> Command[Run[Any]]:
         raise ValueError(f"say what to train: {', '.join(known)}")
     run = _named(name or "lenet5")
     method, flags = _without("--method", flags)
-    if method:
+    if method and METHODS[method] is not type(run.method):
         run = dataclasses.replace(run, method=METHODS[method]())
     kind: Any = Command[Run[Annotated[type(run.method), FLAT]]]  # type: ignore[misc]
-    parsed: Command[Run[Any]] = tyro.cli(
+    parsed: Command[Run[Any]] = parse_flags(
         kind,
-        args=flags,
+        flags,
         default=kind(run),
-        prog=f"sparsegate train {name or 'NAME'} [--method {{{','.join(METHODS)}}}]",
-        description=f"{inspect.getdoc(Command)}\n\nNAME: {', '.join(known)}",
+        name=f"sparsegate train {name or 'NAME'} [--method {{{','.join(METHODS)}}}]",
+        about=f"{inspect.getdoc(Command)}\n\nNAME: {', '.join(known)}",
     )
     return parsed
 

@@ -42,6 +42,8 @@ class Dataset:
     @classmethod
     def divided(cls, train: Split, test: Split) -> Dataset:
         """Sets the last 5,000 training images aside for validation; of fewer than 10,000, the last tenth."""
+        if len(train) < 2:
+            raise ValueError(f"{len(train)} training image is too few: one is set aside for validation")
         aside = NUM_VALIDATION if len(train) >= 2 * NUM_VALIDATION else max(1, len(train) // 10)
         cut = len(train) - aside
         return cls(train.part(0, cut), train.part(cut, len(train)), test)

@@ -6,6 +6,7 @@ import gzip
 import lzma
 import math
 import struct
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -45,6 +46,8 @@ def parse_idx(raw: bytes, name: str) -> UInt8[Tensor, "..."]:
             f"{name} is truncated or damaged: {shape} wants {math.prod(shape)} bytes, {len(raw) - begin} are there; "
             "get the file again"
         )
+    if math.prod(shape) == 0:
+        raise ValueError(f"{name} is empty: its shape is {shape}")
     return torch.frombuffer(bytearray(raw), dtype=torch.uint8, offset=begin).reshape(shape)
 
 
@@ -75,5 +78,5 @@ def _read(folder: Path, name: str) -> UInt8[Tensor, "..."]:
 def _decompressed(path: Path, open_: Callable[[Path], bytes]) -> bytes:
     try:
         return open_(path)
-    except (EOFError, gzip.BadGzipFile, lzma.LZMAError) as error:
+    except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
         raise ValueError(f"{path} is truncated or damaged ({error}); get the file again") from error

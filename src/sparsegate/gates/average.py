@@ -23,9 +23,10 @@ def average(model: nn.Module, *inputs: Any, draws: int) -> Tensor:
     """
     if draws < 1:
         raise ValueError(f"draws is how many masks to average over, at least 1, got {draws}")
+    found = require_gates(model)
     modes = {module: module.training for module in model.modules()}
     model.eval()
-    for each in require_gates(model).values():
+    for each in found.values():
         each.train()
     try:
         return torch.stack([model(*inputs) for _ in range(draws)]).mean(0)

@@ -83,7 +83,7 @@ class Census:
                     f"every gate of {name} has closed, so the layer passes on only its bias; lower Penalty.count or "
                     "the gates' learning rate, start the gates higher, or leave the layer out: Select(skip=...)",
                     ClosedLayer,
-                    stacklevel=3,
+                    stacklevel=4,  # _alarm, take, no_grad's wrapper, the caller
                 )
 
 

@@ -31,16 +31,23 @@ def finish(model: nn.Module) -> nn.Module:
         raise ValueError(
             "the model is sharded (fully_shard); load its full state dict into an unsharded gated model and finish that"
         )
-    for module in list(model.modules()):
-        for tensor in _gated_tensors(module):
-            _bake_(module, tensor)
-            _restore_class_(module, tensor)
+    sites = [(module, tensor) for module in model.modules() for tensor in _gated_tensors(module)]
+    for module, tensor in sites:
+        _check_on_top(module, tensor)
+    for module, tensor in sites:
+        _bake_(module, tensor)
+        _restore_class_(module, tensor)
     return model
 
 
 def _gated_tensors(module: nn.Module) -> list[str]:
     lists = getattr(module, "parametrizations", None) if parametrize.is_parametrized(module) else {}
     return [str(tensor) for tensor, steps in lists.items() if isinstance(steps[0], Gate)]  # type: ignore[union-attr]
+
+
+def _check_on_top(module: nn.Module, tensor: str) -> None:
+    if len(module.parametrizations[tensor]) > 1:  # type: ignore[index, arg-type]
+        raise ValueError(f"{tensor} has another parametrization on top of its gate; remove that before finishing")
 
 
 def _bake_(module: nn.Module, tensor: str) -> None:

@@ -80,5 +80,6 @@ class _StraightThrough(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         (grad,), (weight, mask) = grads, ctx.saved_tensors
         to_weight = torch.where(mask, grad, 0.0) if ctx.needs_input_grad[0] else None
-        to_gate = (grad * weight).to(ctx.gate_dtype) if ctx.needs_input_grad[1] else None
+        # In the gate's type: the product of two small 16-bit numbers would be zero.
+        to_gate = grad.to(ctx.gate_dtype) * weight.to(ctx.gate_dtype) if ctx.needs_input_grad[1] else None
         return to_weight, to_gate, None

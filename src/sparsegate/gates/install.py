@@ -45,7 +45,7 @@ def gate(
     for site, begin in zip(sites, starts, strict=True):
         weight = site.parameter
         if id(weight) not in shared:
-            shared[id(weight)] = Gate(begin(weight.detach()), draw or Threshold()).train(model.training)
+            shared[id(weight)] = Gate(begin(weight.detach()), draw or Threshold())
         parametrize.register_parametrization(site.module, site.tensor, shared[id(weight)], unsafe=True)
         site.module.parametrizations.order = order[id(site.module)]  # type: ignore[union-attr, assignment]
         read_through_gates_(site.module)
@@ -101,13 +101,18 @@ def _start_of_each(sites: list[Site], start: Start | Mapping[str, Start]) -> lis
         return [start] * len(sites)
     unused = [pattern for pattern in start if not any(fnmatchcase(site.name, pattern) for site in sites)]
     if unused:
-        names = ", ".join(site.name for site in sites)
-        raise ValueError(f"no gated weight matches the start for {', '.join(unused)}; the gated weights are {names}")
-    return [_first_match(site.name, start) for site in sites]
+        known = ", ".join(site.name for site in sites)
+        raise ValueError(f"no gated weight matches the start for {', '.join(unused)}; the gated weights are {known}")
+    names: dict[int, list[str]] = {}  # a tied weight has several
+    for site in sites:
+        names.setdefault(id(site.parameter), []).append(site.name)
+    return [_first_match(names[id(site.parameter)], start) for site in sites]
 
 
-def _first_match(name: str, start: Mapping[str, Start]) -> Start:
+def _first_match(names: list[str], start: Mapping[str, Start]) -> Start:
     for pattern, each in start.items():
-        if fnmatchcase(name, pattern):
+        if any(fnmatchcase(name, pattern) for name in names):
             return each
-    raise ValueError(f"{name} has no start; add a pattern that matches it, or '*' for all others, after {list(start)}")
+    raise ValueError(
+        f"{names[0]} has no start; add a pattern that matches it, or '*' for all others, after {list(start)}"
+    )

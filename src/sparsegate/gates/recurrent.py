@@ -15,6 +15,7 @@ def read_through_gates_(module: nn.Module) -> None:
         module.__dict__.pop("_flat_weights", None)
         # The class is the one that parametrize made for this module alone.
         type(module)._flat_weights = property(_current, _ignore)  # type: ignore[assignment]
+        type(module)._update_flat_weights = _nothing_to_update  # type: ignore[assignment]
 
 
 def read_directly_(module: nn.Module) -> None:
@@ -29,3 +30,7 @@ def _current(module: nn.RNNBase) -> list[Tensor | None]:
 
 def _ignore(module: nn.RNNBase, value: list[Tensor | None]) -> None:
     """What torch would store here (after `.to(device)`, say) is computed at each read instead."""
+
+
+def _nothing_to_update(module: nn.RNNBase) -> None:
+    """Before a pass torch compares every weight with its list, which would draw each mask several times."""

@@ -76,10 +76,11 @@ class Select:
         chosen = [site for site in candidates if self._wants(site.name)]
         if not chosen:
             raise ValueError(self._nothing([site.name for site in candidates]))
-        for site in chosen:
-            _check_gateable(site)
         tied = {id(site.parameter) for site in chosen}
-        return [site for site in _sites(model) if id(site.parameter) in tied]
+        sites = [site for site in _sites(model) if id(site.parameter) in tied]
+        for site in sites:
+            _check_gateable(site)
+        return sites
 
     def _fits(self, site: Site) -> bool:
         return isinstance(site.module, self.types) and "weight" in site.tensor and _is_matrix(site.parameter)
@@ -125,5 +126,14 @@ def _check_gateable(site: Site) -> None:
         raise ValueError(f"{site.name} has no shape yet (a lazy layer); run one batch through the model, then gate it")
     if getattr(site.module, "sparse", False):
         raise ValueError(f"{site.path} gives sparse gradients, which gates cannot use; build it with sparse=False")
+    if _is_made_into_a_weight(site):
+        raise ValueError(
+            f"{site.name} is made into a weight by a hook (weight_norm, spectral_norm, prune); remove it first"
+        )
     if not site.parameter.is_floating_point():
         raise ValueError(f"{site.name} is {site.parameter.dtype}; gates need a floating-point weight")
+
+
+def _is_made_into_a_weight(site: Site) -> bool:
+    stem, _, end = site.tensor.rpartition("_")
+    return end in ("g", "v", "orig") and hasattr(site.module, stem)

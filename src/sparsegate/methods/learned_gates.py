@@ -57,7 +57,7 @@ class LearnedGates(Method):
             raise ValueError(f"draw is one of {', '.join(DRAWS)}, got {self.draw!r}")
         if not (0 <= self.ramp <= 1 and 0 < self.freeze <= 1):
             raise ValueError(f"ramp is in [0, 1] and freeze in (0, 1], got ramp={self.ramp}, freeze={self.freeze}")
-        if self.gate_lr < 0 or not 0 <= self.gate_momentum < 1:
+        if not (self.gate_lr >= 0 and 0 <= self.gate_momentum < 1):
             raise ValueError(
                 f"gate_lr is zero or more and gate_momentum in [0, 1), got {self.gate_lr} and {self.gate_momentum}"
             )

@@ -87,5 +87,18 @@ class Run(Generic[AnyMethod]):
 
     def to_json(self) -> dict[str, Any]:
         """All settings as plain values, the method's name among its own."""
-        settings: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self)))  # tuples become lists, as in a file
+        settings = _plain(self)
         return {**settings, "method": {"name": self.method_name, **settings["method"]}}
+
+
+def _plain(value: Any) -> Any:
+    """A setting as a JSON file gives it back, with whole numbers as floats where floats are wanted."""
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    if not dataclasses.is_dataclass(value):
+        return value
+    fields = {field.name: (str(field.type), getattr(value, field.name)) for field in dataclasses.fields(value)}
+    return {
+        name: float(each) if kind.startswith("float") and isinstance(each, int) else _plain(each)
+        for name, (kind, each) in fields.items()
+    }
