@@ -29,10 +29,11 @@ def parse_flags(kind: Any, words: list[str], *, default: Any, name: str, about: 
 
 
 def one_line(box: str) -> str:
-    """What a box says before its first rule, and the flag it suggests."""
-    lines = [line.strip("│|╭╮╰╯+ ") for line in box.splitlines()]  # terminals without Unicode get | and -
-    sections = re.split(r"\n[─-]{4,}\n", "\n".join(lines[1:-1]))
-    said = " ".join(sections[0].split()).removeprefix("Error parsing ").rstrip(".")
-    likely = [re.search(r"--\S+", each) for each in sections[1:] if "you meant" in each or "similar" in each]
-    hints = [match[0] for match in likely if match]
-    return said + (f"; did you mean {' or '.join(hints)}?" if hints else "")
+    """What a box says under its title, and the flag it suggests; terminals without Unicode get dashes for its lines."""
+    _, *lines = (line.strip("│╭╮╰╯─ ") or "─" for line in box.splitlines())
+    sections = [each.split() for each in re.split(r"─|-{4,}", "\n".join(lines)) if each.strip()]
+    said = " ".join(sections[0]).removeprefix("Error parsing ").rstrip(".")
+    likely = [
+        word for each in sections[1:] if {"meant:", "similar"} & set(each) for word in each if word.startswith("--")
+    ]
+    return said + (f"; did you mean {likely[0]}?" if likely else "")
