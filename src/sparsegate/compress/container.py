@@ -1,0 +1,167 @@
+"""The container *.sparse.safetensors: an ordinary safetensors file."""
+
+from __future__ import annotations
+
+import json
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors
+import torch
+from safetensors import SafetensorError
+
+from sparsegate.atomic import write_atomically
+
+from .cost import Cost
+from .entry import FORMATS, Entry
+from .format import Array, Plan
+from .tensors import TYPES, bits_of, type_name, zeros
+
+ENDING = ".sparse.safetensors"
+FORMAT, VERSION = "sparsegate", 1
+Entries = dict[str, Entry]
+MAX_ELEMENTS, MAX_DIMENSIONS = 2**48, 64
+PART_TYPES = {"uint8": "U8", "uint16": "U16", "uint32": "U32"}
+
+
+def write(entries: Entries, same: dict[str, str], path: Path) -> None:
+    """Writes a network, whole or not at all."""
+    if not path.name.endswith(ENDING):
+        raise ValueError(f"{path} must end in {ENDING}")
+    arrays = _arrays(entries)
+    write_atomically(
+        path, _header(entries, same), *(array.data.cast("B") for _, _, array in arrays.values() if array.size)
+    )
+
+
+def container_cost(entries: Entries, same: dict[str, str]) -> Cost:
+    """The bits of the file that are neither values nor indices: its header."""
+    return Cost(other=8 * len(_header(entries, same)))
+
+
+def read(path: Path) -> tuple[Entries, dict[str, str]]:
+    """The entries in a file, and the tied names."""
+    try:
+        with safetensors.safe_open(path, framework="pt") as file:
+            about = file.metadata() or {}
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OverflowError) as error:
+        raise ValueError(f"{path} is not a safetensors file, or is damaged: {error}") from error
+    try:
+        return _network(about, arrays)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _arrays(entries: Entries) -> dict[str, tuple[str, tuple[int, ...], Array]]:
+    """Type, shape and bytes of every tensor of the file, wide types first, so that all are aligned."""
+    found: dict[str, tuple[str, tuple[int, ...], Array]] = {}
+    for name, entry in entries.items():
+        for part, array in entry.parts.items():
+            dense = entry.format.name == "dense"
+            key = name if dense else f"{name}:{part}"
+            if key in found:
+                raise ValueError(f"two tensors of the file would be called {key}; rename {name}")
+            if dense or array.size:
+                kind = entry.dtype if part == "values" else PART_TYPES[str(array.dtype)]
+                found[key] = (kind, entry.plan.shape if dense else array.shape, np.ascontiguousarray(array))
+    return dict(sorted(found.items(), key=lambda item: -item[1][2].itemsize))
+
+
+def _header(entries: Entries, same: dict[str, str]) -> bytes:
+    header: dict[str, Any] = {"__metadata__": _metadata(entries, same)}
+    begin = 0
+    for name, (kind, shape, array) in _arrays(entries).items():
+        header[name] = {"dtype": kind, "shape": shape, "data_offsets": [begin, begin + array.nbytes]}
+        begin += array.nbytes
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text
+
+
+def _metadata(entries: Entries, same: dict[str, str]) -> dict[str, str]:
+    tensors: dict[str, Any] = {
+        name: {
+            "format": entry.format.name,
+            "dtype": entry.dtype,
+            "shape": entry.plan.shape,
+            "kept": entry.plan.kept,
+            **entry.plan.settings,
+        }
+        for name, entry in entries.items()
+        if entry.format.name != "dense"
+    }
+    tensors |= {name: {"same": other} for name, other in same.items()}
+    return {"format": FORMAT, "version": str(VERSION), "tensors": json.dumps(tensors, separators=(",", ":"))}
+
+
+def _network(about: dict[str, str], arrays: dict[str, torch.Tensor]) -> tuple[Entries, dict[str, str]]:
+    if about.get("format") != FORMAT:
+        raise ValueError(f"its format is {about.get('format')!r}, wanted {FORMAT!r}")
+    if about.get("version") != str(VERSION):
+        raise ValueError(f"its version is {about.get('version')!r}, this reads {VERSION}; update sparsegate")
+    described = _described(about.get("tensors", ""))
+    same = {name: str(each["same"]) for name, each in described.items() if "same" in each}
+    sparse = {name: each for name, each in described.items() if "same" not in each}
+    entries = {name: _entry(name, each, arrays) for name, each in sparse.items()}
+    for name, tensor in arrays.items():
+        if name in described:
+            raise ValueError(f"{name} is there twice")
+        entries[name] = _dense_entry(tensor)
+    for name, other in same.items():
+        if other not in entries:
+            raise ValueError(f"{name} is tied to {other}, which is not there")
+    return entries, same
+
+
+def _described(text: str) -> dict[str, dict[str, Any]]:
+    try:
+        value = json.loads(text, object_pairs_hook=_unique)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(f"its metadata cannot be read: {error}") from error
+    if not isinstance(value, dict) or not all(isinstance(each, dict) for each in value.values()):
+        raise ValueError("its metadata is not a table of tensors")
+    return value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(dict(pairs)) != len(pairs):
+        raise ValueError(f"a name stands twice in its metadata: {sorted(name for name, _ in pairs)[:9]}")
+    return dict(pairs)
+
+
+def _entry(name: str, about: dict[str, Any], arrays: dict[str, torch.Tensor]) -> Entry:
+    """The entry that a description and its parts make; takes the parts out of the arrays."""
+    known = {"format", "dtype", "shape", "kept"}
+    settings = {key: value for key, value in about.items() if key not in known}
+    kind, dtype, shape, kept = str(about.get("format")), str(about.get("dtype")), about.get("shape"), about.get("kept")
+    if kind not in FORMATS or kind == "dense" or dtype not in TYPES:
+        raise ValueError(f"{name} has the unknown format {kind!r} or type {dtype!r}")
+    if not isinstance(shape, list) or not all(type(size) is int and size >= 0 for size in shape):
+        raise ValueError(f"{name} has the shape {shape!r}, wanted a list of sizes")
+    if len(shape) > MAX_DIMENSIONS or prod(shape) > MAX_ELEMENTS:
+        raise ValueError(f"{name} has the absurd shape {shape!r}")
+    if type(kept) is not int or not 0 <= kept <= prod(shape):
+        raise ValueError(f"{name} keeps {kept!r} of {prod(shape)} elements")
+    names = {part: f"{name}:{part}" for part in FORMATS[kind].parts}
+    parts = {part: _array(name, part, dtype, arrays.pop(key)) for part, key in names.items() if key in arrays}
+    parts.setdefault("values", bits_of(zeros(dtype, (0,))))
+    return Entry(FORMATS[kind], dtype, Plan(tuple(shape), kept, settings), parts)
+
+
+def _dense_entry(tensor: torch.Tensor) -> Entry:
+    bits = bits_of(tensor.contiguous())
+    return Entry(
+        FORMATS["dense"], type_name(tensor), Plan(tuple(tensor.shape), int(np.count_nonzero(bits))), {"values": bits}
+    )
+
+
+def _array(name: str, part: str, dtype: str, tensor: torch.Tensor) -> Array:
+    """A part: indices as they are, values as the whole numbers of their bits."""
+    if part == "values" and type_name(tensor) == dtype:
+        return bits_of(tensor)
+    if part != "values" and tensor.dtype in (torch.uint8, torch.uint16, torch.uint32):
+        return tensor.numpy()
+    raise ValueError(f"{name}:{part} has the type {tensor.dtype}")

@@ -1,0 +1,61 @@
+"""One tensor in the format that is cheapest for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from torch import Tensor
+
+from sparsegate.registry import Registry
+
+from .bitmap import Bitmap
+from .cost import Cost
+from .dense import Dense
+from .format import Array, Format, Plan
+from .gaps import Gaps
+from .rows import Rows
+from .tensors import bits_of, num_bytes, to_elements, type_name, zeros
+
+FORMATS: Registry[Format] = Registry("tensor format", {each.name: each for each in (Dense(), Bitmap(), Gaps(), Rows())})
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """One tensor in its format."""
+
+    format: Format
+    dtype: str
+    plan: Plan
+    parts: dict[str, Array]
+
+    @classmethod
+    def cheapest(cls, tensor: Tensor) -> Entry:
+        """The tensor in the format that takes the fewest bits."""
+        elements = to_elements(tensor)
+        chosen = min(FORMATS.values(), key=lambda each: each.cost(elements).total)
+        encoded = chosen.encode(elements)
+        plan = Plan(elements.shape, elements.num_kept, encoded.settings)
+        return cls(chosen, type_name(tensor), plan, encoded.parts)
+
+    @property
+    def kept(self) -> int:
+        """Elements that are not zero."""
+        return int(np.count_nonzero(self.parts["values"]))
+
+    @property
+    def cost(self) -> Cost:
+        """Bits of values and of indices."""
+        indices = sum(part.nbytes for name, part in self.parts.items() if name != "values")
+        return Cost(values=8 * self.parts["values"].nbytes, indices=8 * indices)
+
+    @property
+    def num_bytes(self) -> int:
+        """The size of the dense tensor."""
+        return num_bytes(self.dtype, self.plan.shape)
+
+    def tensor(self) -> Tensor:
+        """The dense tensor; raises ValueError if the parts do not make one."""
+        out = zeros(self.dtype, self.plan.shape)
+        self.format.decode(self.plan, self.parts, bits_of(out))
+        return out

@@ -1,0 +1,120 @@
+"""CONTRACT Format: how the elements of one tensor, most of them zero, become arrays of bytes and back."""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from .cost import Cost
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Elements:
+    """A tensor as whole numbers, its elements' bits, in row-major order; zero means removed."""
+
+    bits: Array
+    shape: tuple[int, ...]
+
+    @cached_property
+    def positions(self) -> Array:
+        """The numbers of the kept elements."""
+        return np.flatnonzero(self.bits)
+
+    @property
+    def values(self) -> Array:
+        """The kept elements."""
+        values: Array = self.bits[self.positions]
+        return values
+
+    @property
+    def num_kept(self) -> int:
+        """How many elements are kept."""
+        return len(self.positions)
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """A tensor in some format: its parts by name, and the settings that a reader needs."""
+
+    parts: dict[str, Array]
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a reader knows of a tensor before it has read its parts."""
+
+    shape: tuple[int, ...]
+    kept: int
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def total(self) -> int:
+        """How many elements there are."""
+        return prod(self.shape)
+
+
+class Format(abc.ABC):
+    """A way to store one tensor; has no state."""
+
+    @property
+    @abc.abstractmethod
+    def name(self) -> str:
+        """The format's name in files."""
+
+    @property
+    @abc.abstractmethod
+    def parts(self) -> tuple[str, ...]:
+        """The names of the arrays that `encode` makes."""
+
+    @abc.abstractmethod
+    def cost(self, elements: Elements) -> Cost:
+        """The bits of all parts that `encode` would make."""
+
+    @abc.abstractmethod
+    def encode(self, elements: Elements) -> Encoded:
+        """The tensor's parts."""
+
+    @abc.abstractmethod
+    def decode(self, plan: Plan, parts: dict[str, Array], out: Array) -> None:
+        """Writes the elements into `out`, which is all zeros; raises ValueError if the parts do not fit the plan."""
+
+
+def taken(parts: dict[str, Array], name: str, dtype: str, length: int | None = None) -> Array:
+    """One part of a tensor, checked to have a type and a length; a part left out is empty."""
+    part = parts.get(name, np.zeros(0, dtype))
+    if part.dtype != np.dtype(dtype) or part.ndim != 1:
+        raise ValueError(f"{name} is {part.dtype} of shape {part.shape}, wanted one row of {dtype}")
+    if length is not None and len(part) != length:
+        raise ValueError(f"{name} has {len(part)} entries, wanted {length}")
+    return part
+
+
+def taken_values(plan: Plan, parts: dict[str, Array], out: Array) -> Array:
+    """The kept elements, checked to be as many as planned and none of them zero."""
+    values = taken(parts, "values", str(out.dtype), plan.kept)
+    if not values.all():
+        raise ValueError("a kept value is zero")
+    return values
+
+
+def packed_bits(bits: Array) -> Array:
+    """Bits as bytes, the first bit lowest."""
+    return np.packbits(bits, bitorder="little")
+
+
+def unpacked_bits(packed: Array, count: int, name: str) -> Array:
+    """The first `count` bits of bytes that hold no more than those, and zeros after them."""
+    if len(packed) != -(-count // 8):
+        raise ValueError(f"{name} has {len(packed)} bytes, wanted {-(-count // 8)} for {count} bits")
+    bits = np.unpackbits(packed, bitorder="little")
+    if bits[count:].any():
+        raise ValueError(f"{name} has ones after its end")
+    return bits[:count]

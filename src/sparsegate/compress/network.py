@@ -1,0 +1,115 @@
+"""A network whose tensors are each in the format that is cheapest for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from torch import Tensor, nn
+
+from .container import container_cost, read, write
+from .cost import Cost
+from .entry import Entry
+from .table import packed_table
+
+LIMIT = 16 * 2**30
+AnyModule = TypeVar("AnyModule", bound=nn.Module)
+
+
+@dataclass(frozen=True, eq=False)
+class Packed:
+    """A network in its smallest form; `print` shows where every bit goes."""
+
+    entries: dict[str, Entry]
+    same: dict[str, str]
+    """Tied names, each with the name of the entry that holds its tensor."""
+
+    def state_dict(self, *, limit: int = LIMIT) -> dict[str, Tensor]:
+        """All tensors, dense, bit for bit as they were; more than `limit` bytes of them are refused."""
+        wanted = sum(entry.num_bytes for entry in self.entries.values())
+        if wanted > limit:
+            raise ValueError(
+                f"the tensors take {wanted:,} bytes, more than the limit of {limit:,}; raise limit= to load"
+            )
+        tensors = {name: self._tensor(name) for name in self.entries}
+        return tensors | {name: tensors[other] for name, other in self.same.items()}
+
+    def into(self, model: AnyModule) -> AnyModule:
+        """Loads all tensors into a model, in place; nothing is allocated before names and shapes agree."""
+        _check_agree({name: self.entries[self.same.get(name, name)].plan.shape for name in self}, model)
+        model.load_state_dict(self.state_dict(limit=2**62))
+        return model
+
+    def save(self, path: Path | str) -> None:
+        """Writes the network to a file, whole or not at all; the name's ending says which container."""
+        write(self.entries, self.same, Path(path))
+
+    @property
+    def cost(self) -> Cost:
+        """The bits of the file: their sum is its size."""
+        return sum((entry.cost for entry in self.entries.values()), container_cost(self.entries, self.same))
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.entries
+        yield from self.same
+
+    def __str__(self) -> str:
+        return packed_table(self.entries, self.same)
+
+    def _tensor(self, name: str) -> Tensor:
+        entry = self.entries[name]
+        try:
+            return entry.tensor()
+        except ValueError as error:
+            raise ValueError(f"{name} ({entry.format.name}): {error}") from error
+
+
+def compress(model: nn.Module | Mapping[str, Tensor]) -> Packed:
+    """Puts every tensor of a model, or of a state dict, into its cheapest lossless format.
+
+    >>> layer = nn.Linear(100, 10)
+    >>> _ = nn.init.eye_(layer.weight)
+    >>> packed = compress(layer)
+    >>> packed.entries["weight"].format.name, packed.entries["weight"].cost
+    ('gaps', Cost(values=320, indices=96, other=0))
+
+    It does not matter how the zeros came about. Tied tensors are stored once.
+    """
+    state = model.state_dict() if isinstance(model, nn.Module) else dict(model)
+    entries: dict[str, Entry] = {}
+    same: dict[str, str] = {}
+    first: dict[tuple[object, ...], str] = {}
+    for name, tensor in state.items():
+        owner = first.setdefault(_identity(name, tensor), name)
+        if owner != name:
+            same[name] = owner
+        else:
+            entries[name] = Entry.cheapest(tensor)
+    return Packed(entries, same)
+
+
+def load(path: Path | str) -> Packed:
+    """The network in a file; its tensors are checked as they are decoded."""
+    return Packed(*read(Path(path)))
+
+
+def _identity(name: str, tensor: Tensor) -> tuple[object, ...]:
+    """Equal for tensors that are the same memory seen in the same way."""
+    if tensor.numel() == 0:
+        return (name,)
+    return tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype, tensor.device
+
+
+def _check_agree(shapes: dict[str, tuple[int, ...]], model: nn.Module) -> None:
+    wanted = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    problems = [f"missing {name}" for name in wanted if name not in shapes]
+    problems += [f"unexpected {name}" for name in shapes if name not in wanted]
+    problems += [
+        f"{name} is {shapes[name]}, the model's {wanted[name]}"
+        for name in wanted
+        if name in shapes and shapes[name] != wanted[name]
+    ]
+    if problems:
+        raise ValueError(f"the file does not fit the model: {'; '.join(problems)}")
