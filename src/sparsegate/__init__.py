@@ -1,5 +1,6 @@
 """sparsegate trains neural networks that are sparse: a learned gate on every weight."""
 
+from sparsegate.compress import Packed, compress, load
 from sparsegate.gates import (
     Census,
     ClosedLayer,
@@ -27,16 +28,19 @@ __all__ = [
     "Gate",
     "GateSGD",
     "LargestWeights",
+    "Packed",
     "Penalty",
     "Sample",
     "Select",
     "Threshold",
     "__version__",
     "average",
+    "compress",
     "cosine",
     "finish",
     "gate",
     "gates",
+    "load",
     "ramp",
     "weights",
 ]

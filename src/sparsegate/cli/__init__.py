@@ -7,7 +7,11 @@ import os
 import sys
 from importlib import import_module
 
-VERBS = {"train": "train a sparse network: a recipe by name, or any model with any data"}
+VERBS = {
+    "train": "train a sparse network: a recipe by name, or any model with any data",
+    "inspect": "show a network's tensors, how sparse they are, and what its file takes",
+    "compress": "write a network with zeros to a file that is truly smaller",
+}
 
 USAGE = "usage: sparsegate VERB ...\n\n" + "\n".join(f"  {verb:10}{about}" for verb, about in VERBS.items())
 NO_SPACE = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)

@@ -10,7 +10,7 @@ from typing import Any
 import tyro
 
 
-def parse_flags(kind: Any, words: list[str], *, default: Any, name: str, about: str) -> Any:
+def parse_flags(kind: Any, words: list[str], *, default: Any = None, name: str, about: str) -> Any:
     """An object of this kind from flags; shows the help and exits if asked to.
 
     >>> parse_flags(int, ["--help-me"], default=1, name="demo", about="")
@@ -21,7 +21,8 @@ def parse_flags(kind: Any, words: list[str], *, default: Any, name: str, about: 
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):
-            return tyro.cli(kind, args=words, default=default, prog=name, description=about)
+            given = {} if default is None else {"default": default}
+            return tyro.cli(kind, args=words, prog=name, description=about or None, **given)
     except SystemExit as end:
         if not end.code:
             raise

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from rich.console import Console
 from rich.table import Table
 
 from sparsegate.record import Record
 from sparsegate.report import layer_table
+from sparsegate.train import RunFolder
 
 
-def show_record(record: Record, folder: Path, console: Console) -> None:
+def show_record(record: Record, place: RunFolder, console: Console) -> None:
     """Prints the layer table, the result and where it lies."""
     heads, *rows, total = layer_table(record)
     table = Table(*heads)
@@ -22,15 +21,22 @@ def show_record(record: Record, folder: Path, console: Console) -> None:
     table.add_section()
     table.add_row(*total)
     console.print(table)
-    for line in _lines(record, folder):
+    for line in _lines(record, place):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
-def _lines(record: Record, folder: Path) -> list[str]:
+def _files(place: RunFolder) -> list[str]:
+    dense = place.network.stat().st_size
+    sizes = {path.name: path.stat().st_size for path in place.packed}
+    return [f"{name}: {size:,} bytes, {dense / size:.1f} times smaller than dense" for name, size in sizes.items()]
+
+
+def _lines(record: Record, place: RunFolder) -> list[str]:
     return [
         f"test accuracy {record.test:.2f} %, validation {record.validation:.2f} %",
         f"{record.kept:,} of {record.total:,} weights ({record.rate:.1f}x fewer); "
         f"with biases {record.rate_with_biases:.1f}x; weights and indices {record.num_with_indices:,} numbers",
         *(f"note: {note}" for note in record.notes),
-        f"{record.seconds:.0f} s of training; record, network and checkpoints are in {folder}",
+        *_files(place),
+        f"{record.seconds:.0f} s of training; record, network and checkpoints are in {place.path}",
     ]

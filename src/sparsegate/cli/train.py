@@ -15,7 +15,7 @@ from rich.console import Console
 from sparsegate.methods import METHODS
 from sparsegate.models import MODELS
 from sparsegate.reproduce import RECIPES
-from sparsegate.train import Run, TensorBoard, Watcher, Watchers, is_main_process, train
+from sparsegate.train import Run, RunFolder, TensorBoard, Watcher, Watchers, is_main_process, train
 
 from .flags import parse_flags
 from .progress import Progress
@@ -49,7 +49,7 @@ def main(argv: list[str]) -> None:
     words = shlex.join(["sparsegate", "train", *argv])
     record = train(command.run, folder=command.folder, watch=Watchers(*watchers), command=words)
     if is_main_process():
-        show_record(record, command.folder / record.name, console)
+        show_record(record, RunFolder(command.folder / record.name, command.run), console)
 
 
 def parse(argv: list[str]) -> Command[Run[Any]]:

@@ -4,5 +4,21 @@ from .cost import Cost, position_entropy
 from .entry import FORMATS, Entry
 from .format import Format
 from .network import Packed, compress, load
+from .quantise import quantise_
+from .sg_write import encode_sg
+from .tune import shared_values, tune_
 
-__all__ = ["FORMATS", "Cost", "Entry", "Format", "Packed", "compress", "load", "position_entropy"]
+__all__ = [
+    "FORMATS",
+    "Cost",
+    "Entry",
+    "Format",
+    "Packed",
+    "compress",
+    "encode_sg",
+    "load",
+    "position_entropy",
+    "quantise_",
+    "shared_values",
+    "tune_",
+]

@@ -28,8 +28,6 @@ PART_TYPES = {"uint8": "U8", "uint16": "U16", "uint32": "U32"}
 
 def write(entries: Entries, same: dict[str, str], path: Path) -> None:
     """Writes a network, whole or not at all."""
-    if not path.name.endswith(ENDING):
-        raise ValueError(f"{path} must end in {ENDING}")
     arrays = _arrays(entries)
     write_atomically(
         path, _header(entries, same), *(array.data.cast("B") for _, _, array in arrays.values() if array.size)

@@ -81,7 +81,7 @@ def _positions(parts: dict[str, Array], count: int, rice: int, total: int) -> Ar
     if len(ones) != count or (count and ones[-1] >> 3 != len(quotients) - 1) or (count == 0 and len(quotients)):
         raise ValueError(f"quotients have {len(ones)} ones in {len(quotients)} bytes, wanted {count}, one in the last")
     gap = (np.diff(ones, prepend=-1) - 1) << rice
-    planes = taken(parts, "remainders", "uint8", rice * -(-count // 8)).reshape(rice, -1)
+    planes = taken(parts, "remainders", "uint8", rice * -(-count // 8)).reshape(rice, -(-count // 8))
     for bit, plane in enumerate(planes):
         gap |= unpacked_bits(plane, count, "remainders").astype(gap.dtype) << bit
     positions = np.cumsum(gap + 1) - 1

@@ -9,12 +9,16 @@ from typing import TypeVar
 
 from torch import Tensor, nn
 
-from .container import container_cost, read, write
+from .container import ENDING, container_cost, read, write
 from .cost import Cost
 from .entry import Entry
+from .sg_read import read_sg
+from .sg_write import write_sg
 from .table import packed_table
 
 LIMIT = 16 * 2**30
+SG_ENDING = ".sg"
+WRITERS = {ENDING: write, SG_ENDING: write_sg}
 AnyModule = TypeVar("AnyModule", bound=nn.Module)
 
 
@@ -44,11 +48,14 @@ class Packed:
 
     def save(self, path: Path | str) -> None:
         """Writes the network to a file, whole or not at all; the name's ending says which container."""
-        write(self.entries, self.same, Path(path))
+        for ending, writer in WRITERS.items():
+            if str(path).endswith(ending):
+                return writer(self.entries, self.same, Path(path))
+        raise ValueError(f"{path} must end in {' or '.join(WRITERS)}")
 
     @property
     def cost(self) -> Cost:
-        """The bits of the file: their sum is its size."""
+        """The bits of the `.sparse.safetensors` file: their sum is its size."""
         return sum((entry.cost for entry in self.entries.values()), container_cost(self.entries, self.same))
 
     def __iter__(self) -> Iterator[str]:
@@ -73,7 +80,7 @@ def compress(model: nn.Module | Mapping[str, Tensor]) -> Packed:
     >>> _ = nn.init.eye_(layer.weight)
     >>> packed = compress(layer)
     >>> packed.entries["weight"].format.name, packed.entries["weight"].cost
-    ('gaps', Cost(values=320, indices=96, other=0))
+    ('gaps', Cost(values=320, indices=120, other=0))
 
     It does not matter how the zeros came about. Tied tensors are stored once.
     """
@@ -90,8 +97,14 @@ def compress(model: nn.Module | Mapping[str, Tensor]) -> Packed:
     return Packed(entries, same)
 
 
-def load(path: Path | str) -> Packed:
-    """The network in a file; its tensors are checked as they are decoded."""
+def load(path: Path | str, *, limit: int = LIMIT) -> Packed:
+    """The network in a file of either container.
+
+    A `.sparse.safetensors` file is checked as its tensors are decoded; an `.sg` file is decoded at once, unless it
+    describes more than `limit` bytes of tensors.
+    """
+    if str(path).endswith(SG_ENDING):
+        return compress(read_sg(Path(path), limit=limit))
     return Packed(*read(Path(path)))
 
 

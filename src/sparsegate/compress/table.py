@@ -7,6 +7,7 @@ import zlib
 from .container import container_cost
 from .cost import position_entropy
 from .entry import Entry
+from .sg_write import encode_sg
 from .tensors import bits_of
 
 HEADS = ("tensor", "shape", "kept", "sparsity", "format", "bits/kept", "values", "indices", "bound", "dense", "zip")
@@ -66,9 +67,11 @@ def _notes(entries: dict[str, Entry], same: dict[str, str]) -> list[str]:
     weights = [entry for entry in entries.values() if len(entry.plan.shape) >= 2]
     kept, total = sum(entry.kept for entry in weights), sum(entry.plan.total for entry in weights)
     whole = sum((entry.cost for entry in entries.values()), container_cost(entries, same)).total // 8
+    small = sum(entry.num_bytes for entry in entries.values()) <= MAX_ZIP
     return [
         *(f"{name} is tied to {other}" for name, other in same.items()),
-        f"{whole:,} bytes; {kept:,} of {total:,} weights kept; weights and indices, the paper's count: {2 * kept:,}",
+        f"{whole:,} bytes as .sparse.safetensors" + (f", {len(encode_sg(entries, same)[0]):,} as .sg" if small else ""),
+        f"{kept:,} of {total:,} weights kept; weights and indices, the paper's count: {2 * kept:,}",
         "values, indices, bound, dense and zip are in bits",
     ]
 

@@ -1,5 +1,6 @@
 """Runs, and the loop that trains them."""
 
+from .batches import Batches
 from .evaluate import accuracy, count_biases, count_layers
 from .folder import RunFolder
 from .launch import is_main_process, train
@@ -8,6 +9,7 @@ from .run import Run
 from .watch import TensorBoard, Watcher, Watchers
 
 __all__ = [
+    "Batches",
     "DivergedError",
     "Run",
     "RunFolder",

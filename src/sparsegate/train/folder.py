@@ -11,18 +11,22 @@ from pathlib import Path
 
 import safetensors.torch
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from sparsegate.atomic import write_atomically
+from sparsegate.compress import compress
 from sparsegate.record import Record
 
 from .checkpoint import Checkpoints
 from .run import Run
 
+PACKED = (".sparse.safetensors", ".sg")
+MAX_SG = 2**24  # elements; the tighter coder would take long for more
+
 
 @dataclass(frozen=True)
 class RunFolder:
-    """Where a run leaves what it makes: run.json, checkpoints/, network.safetensors, record.json."""
+    """Where a run leaves what it makes: run.json, checkpoints/, network.safetensors, its packed files, record.json."""
 
     path: Path
     run: Run  # type: ignore[type-arg]
@@ -56,11 +60,23 @@ class RunFolder:
             write_atomically(self.path / "run.json", json.dumps(self.run.to_json(), indent=1).encode())
             yield
 
+    @property
+    def packed(self) -> list[Path]:
+        """The finished network's small files."""
+        return [path for ending in PACKED if (path := self.path / f"network{ending}").exists()]
+
     def close(self, model: nn.Module, record: Record) -> None:
-        """Writes the finished network, then the record, which says that the run has ended."""
+        """Writes the finished network, dense and packed, then the record, which says that the run has ended."""
         state = {
             name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
             for name, tensor in model.state_dict().items()
         }
         write_atomically(self.network, safetensors.torch.save(state, {"run": self.run.name}))
+        packed = compress(state)
+        for name in self._packed_names(state):
+            packed.save(self.path / name)
         record.save(self.path / "record.json")
+
+    def _packed_names(self, state: dict[str, Tensor]) -> list[str]:
+        small = sum(tensor.numel() for tensor in state.values()) <= MAX_SG
+        return [f"network{ending}" for ending in (PACKED if small else PACKED[:1])]

@@ -1,0 +1,44 @@
+"""A network tried on the data of its run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from torch import Tensor, nn
+
+from sparsegate.compress import tune_
+from sparsegate.data import Shift, load_data
+from sparsegate.models import MODELS
+from sparsegate.train import Batches, accuracy
+
+
+class Trial:
+    """The data and the model of a run, for networks that are variants of the one it made."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self._settings = settings
+        self._data = load_data(settings["data"])
+
+    def accuracies(self, state: dict[str, Tensor]) -> str:
+        """Validation and test accuracy, in words."""
+        model, accelerator = self._model(state), Accelerator(cpu=True)
+        each = [
+            accuracy(model, split, self._data.normalise, accelerator)
+            for split in (self._data.validation, self._data.test)
+        ]
+        return f"validation {each[0]:.2f} %, test {each[1]:.2f} %"
+
+    def tuned(self, state: dict[str, Tensor], epochs: int) -> dict[str, Tensor]:
+        """The network with its few values trained on the run's training images."""
+        run, model = self._settings, self._model(state)
+        batches = Batches(self._data.train, self._data.normalise, Shift(run["shift"]), run["batch_size"], run["seed"])
+        each = (batches.epoch(number) for number in range(epochs))
+        tune_(model, (epoch[place] for epoch in each for place in range(len(batches))))
+        return model.state_dict()
+
+    def _model(self, state: dict[str, Tensor]) -> nn.Module:
+        model = MODELS[self._settings["model"]](num_classes=self._data.num_classes)
+        model.load_state_dict(state)
+        return model.to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]

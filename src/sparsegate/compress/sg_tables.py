@@ -1,0 +1,83 @@
+"""Which tensors of an .sg file share a table of values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .format import Array
+from .sg_values import MAX_TABLE, RAW, SPLIT, TABLE, Table, split_side, upper_bytes
+
+SAMPLE = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """The tables of a file, and how the values of each tensor are stored."""
+
+    tables: list[Table]
+    modes: list[int]
+
+
+def choose_tables(values: list[Array], kinds: list[str], groups: list[str]) -> Choice:
+    """The cheapest of: every tensor alone, tensors of one group together, all of one type together."""
+    partitions = [
+        [[place] for place in range(len(values))],
+        _by([f"{kind} {group}" for kind, group in zip(kinds, groups, strict=True)]),
+        _by(kinds),
+    ]
+    plans = [
+        [_cheapest(kinds[part[0]], [values[place] for place in part]) for part in partition] for partition in partitions
+    ]
+    costs = [sum(cost for cost, _, _ in plan) for plan in plans]
+    best = int(np.argmin(costs))
+    tables: list[Table] = []
+    modes = [RAW] * len(values)
+    for part, (_, table, each_mode) in zip(partitions[best], plans[best], strict=True):
+        for place, mode in zip(part, each_mode, strict=True):
+            modes[place] = TABLE + len(tables) if mode == TABLE else mode
+        tables += [table] if table is not None and TABLE in each_mode else []
+    return Choice(tables, modes)
+
+
+def _by(keys: list[str]) -> list[list[int]]:
+    return [[place for place, key in enumerate(keys) if key == wanted] for wanted in dict.fromkeys(keys)]
+
+
+def _cheapest(kind: str, values: list[Array]) -> tuple[float, Table | None, list[int]]:
+    """Bits, table and modes of tensors that may share one table."""
+    alone = [_alone(each) for each in values]
+    plain = (sum(cost for cost, _ in alone), None, [mode for _, mode in alone])
+    few = [place for place, each in enumerate(values) if len(each) and _is_few(each)]
+    if not few:
+        return plain
+    shared = np.concatenate([values[place] for place in few])
+    distinct, counts = np.unique(shared, return_counts=True)
+    if len(distinct) > MAX_TABLE:
+        return plain
+    table = Table(kind, distinct, counts)
+    cost = (
+        8 * len(table.side())
+        + _entropy(counts)
+        + sum(alone[place][0] for place in range(len(values)) if place not in few)
+    )
+    modes = [TABLE if place in few else alone[place][1] for place in range(len(values))]
+    return (cost, table, modes) if cost < plain[0] else plain
+
+
+def _alone(values: Array) -> tuple[float, int]:
+    raw = 8.0 * values.nbytes
+    if len(values) == 0:
+        return 0.0, RAW
+    counts = np.unique(upper_bytes(values), return_counts=True)[1]
+    split = raw - 8 * len(values) + _entropy(counts) + 8 * len(split_side(values))
+    return (split, SPLIT) if split < raw else (raw, RAW)
+
+
+def _is_few(values: Array) -> bool:
+    return len(np.unique(values[:SAMPLE])) <= MAX_TABLE
+
+
+def _entropy(counts: Array) -> float:
+    return float((counts * -np.log2(counts / counts.sum())).sum())
