@@ -18,13 +18,15 @@ def blocks(path, language):
     return re.findall(rf"^```{language}\n(.*?)^```", path.read_text(), re.DOTALL | re.MULTILINE)
 
 
-def test_the_readmes_loop_runs():
+def test_the_readmes_loop_runs(tmp_path, monkeypatch):
     torch.manual_seed(0)
     loader = [(torch.randn(4, 6), torch.randint(0, 3, (4,))) for _ in range(3)]
     space = {"MyNetwork": lambda: nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 3)), "loader": loader}
     (block,) = blocks(ROOT / "README.md", "python")
+    monkeypatch.chdir(tmp_path)
     exec(block, space)
     assert type(space["model"][0]) is nn.Linear
+    assert (tmp_path / "network.sparse.safetensors").exists()
 
 
 def test_the_readmes_commands_parse():

@@ -82,7 +82,8 @@ def compress(model: nn.Module | Mapping[str, Tensor]) -> Packed:
     >>> packed.entries["weight"].format.name, packed.entries["weight"].cost
     ('gaps', Cost(values=320, indices=120, other=0))
 
-    It does not matter how the zeros came about. Tied tensors are stored once.
+    It does not matter how the zeros came about. Tied tensors are stored once. Every bit comes back, with one exception:
+    a float's -0.0, which is what multiplying a weight by a mask leaves, is a zero like any other.
     """
     state = model.state_dict() if isinstance(model, nn.Module) else dict(model)
     entries: dict[str, Entry] = {}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
 from math import prod
 
 import numpy as np
 
 from .bytestream import ByteReader, varint
+from .cost import position_entropy
 from .format import Array
 from .rans import Decoder, Encoder, chance
 
@@ -16,11 +18,17 @@ MaskSide = tuple[tuple[int, int], tuple[int, int], int]
 
 
 class FlagsWriter:
-    """Writes flags, and refers to equal ones that it has written before."""
+    """Writes flags, and refers to those that it has written before."""
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
         self._known: list[Array] = []
+
+    def candidates(self, live: Array) -> list[tuple[float, Array]]:
+        """Flags that cover the live ones, with the bits they take: all, those that are known, the live ones alone."""
+        known = [each for each in self._known if len(each) == len(live) and not (live & ~each).any()]
+        free = [(0.0, np.ones_like(live)), *((0.0, each) for each in known)]
+        return [*free, (position_entropy(len(live), int(live.sum())), live)]
 
     def add(self, flags: Array) -> bytes:
         """Side information of flags; their bits go into the stream, unless they are all alike or known."""
@@ -37,17 +45,27 @@ class FlagsWriter:
 
 def add_mask(encoder: Encoder, flags: FlagsWriter, mask: Array) -> bytes:
     """Side information of a matrix's mask, whose bits go into the stream."""
-    rows = np.asarray(mask.any(axis=1))
-    side = flags.add(rows)
-    if not rows.any():
-        return side
-    columns = np.asarray(mask.any(axis=0))
-    side += flags.add(columns)
+    kept = int(mask.sum())
+    if kept == 0:
+        return varint(0)
+    rows, columns = _cheapest_cover(flags, mask, kept)
+    side = flags.add(rows) + flags.add(columns) + varint(kept)
     inner = mask[np.ix_(rows, columns)].ravel()
-    kept = int(inner.sum())
     if kept < len(inner):
         encoder.add_bits(INDICES, inner, chance(kept, len(inner)))
-    return side + varint(kept)
+    return side
+
+
+def _cheapest_cover(flags: FlagsWriter, mask: Array, kept: int) -> tuple[Array, Array]:
+    """The rows and columns among which the mask is told: leaving dead ones out pays only if their flags cost less."""
+    live_rows, live_columns = (np.asarray(mask.any(axis=axis)) for axis in (1, 0))
+    pairs = list(product(flags.candidates(live_rows), flags.candidates(live_columns)))
+    costs = [
+        rows_cost + columns_cost + position_entropy(int(rows.sum()) * int(columns.sum()), kept)
+        for (rows_cost, rows), (columns_cost, columns) in pairs
+    ]
+    (_, rows), (_, columns) = pairs[int(np.argmin(costs))]
+    return rows, columns
 
 
 class MaskReader:

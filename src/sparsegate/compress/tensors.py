@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -39,10 +40,14 @@ def type_name(tensor: Tensor) -> str:
 
 
 def to_elements(tensor: Tensor) -> Elements:
-    """The bits of a tensor's elements, in row-major order, without a copy where there need be none."""
+    """The bits of a tensor's elements, in row-major order, copied only if need be; -0.0 becomes 0.0."""
     whole = TYPES[type_name(tensor)][1]
     flat = tensor.detach().cpu().contiguous().reshape(-1)
-    return Elements(flat.view(whole).numpy(), tuple(tensor.shape))
+    bits = flat.view(whole).numpy()
+    negative_zero = np.iinfo(bits.dtype).min
+    if tensor.is_floating_point() and (bits == negative_zero).any():
+        bits = np.where(bits == negative_zero, bits.dtype.type(0), bits)
+    return Elements(bits, tuple(tensor.shape))
 
 
 def zeros(dtype: str, shape: tuple[int, ...]) -> Tensor:
