@@ -24,7 +24,10 @@ PUBLIC = [
     "gate",
     "gates",
     "load",
+    "quantise_",
     "ramp",
+    "remove_dead_paths",
+    "shrink",
     "weights",
 ]
 

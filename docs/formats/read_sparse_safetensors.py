@@ -1,7 +1,8 @@
 """Reads *.sparse.safetensors files with numpy alone: read(path) gives a dictionary of arrays.
 
 Short and without dependencies on purpose, so that it can be ported. It trusts the file; sparsegate.load checks
-everything. bfloat16 has no numpy type and comes back as float32.
+everything. numpy has neither bfloat16, which comes back as float32, nor float8, which comes back as
+its bytes.
 """
 
 import json
@@ -12,6 +13,8 @@ TYPES = {
     "BOOL": "?",
     "U8": "u1",
     "I8": "i1",
+    "F8_E4M3": "u1",
+    "F8_E5M2": "u1",
     "U16": "u2",
     "I16": "i2",
     "F16": "f2",
@@ -62,7 +65,7 @@ def decode(name, entry, stored):
     elif entry["format"] == "rows":
         counts, columns = take("counts"), take("columns")
         width = out.size // max(1, len(counts))
-        out[np.repeat(np.arange(len(counts)), counts) * width + columns] = values
+        out[np.repeat(np.arange(len(counts)), counts) * width + columns.astype(np.int64)] = values
     return out.reshape(entry["shape"])
 
 

@@ -1,6 +1,6 @@
 """sparsegate trains neural networks that are sparse: a learned gate on every weight."""
 
-from sparsegate.compress import Packed, compress, load
+from sparsegate.compress import Packed, compress, load, quantise_, remove_dead_paths, shrink
 from sparsegate.gates import (
     Census,
     ClosedLayer,
@@ -41,6 +41,9 @@ __all__ = [
     "gate",
     "gates",
     "load",
+    "quantise_",
     "ramp",
+    "remove_dead_paths",
+    "shrink",
     "weights",
 ]

@@ -145,6 +145,7 @@ def _owners(model: nn.Module, graph: fx.Graph) -> Counter[int]:
 
 
 def _memory(tensor: Tensor) -> int:
+    """Where a tensor lies; all empty ones at 0."""
     return tensor.untyped_storage().data_ptr()
 
 
@@ -162,7 +163,7 @@ def _is_plain(module: nn.Module, owners: Counter[int]) -> bool:
     if isinstance(module, NORMS) and module.running_mean is None:
         return False
     tensors = [*module.parameters(), *module.buffers()]
-    return all(tensor.numel() > 0 and owners[_memory(tensor)] == 1 for tensor in tensors)
+    return all(owners[_memory(tensor)] == 1 for tensor in tensors)
 
 
 def _chain(node: fx.Node, own: dict[fx.Node, nn.Module]) -> Chain:

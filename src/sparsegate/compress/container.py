@@ -23,7 +23,8 @@ ENDING = ".sparse.safetensors"
 FORMAT, VERSION = "sparsegate", 1
 Entries = dict[str, Entry]
 MAX_ELEMENTS, MAX_DIMENSIONS = 2**48, 64
-PART_TYPES = {"uint8": "U8", "uint16": "U16", "uint32": "U32"}
+PART_TYPES = {"uint8": "U8", "uint16": "U16", "uint32": "U32", "uint64": "U64"}
+PARTS = {part for each in FORMATS.values() for part in each.parts}
 
 
 def write(entries: Entries, same: dict[str, str], path: Path) -> None:
@@ -41,11 +42,12 @@ def container_cost(entries: Entries, same: dict[str, str]) -> Cost:
 
 def read(path: Path) -> tuple[Entries, dict[str, str]]:
     """The entries in a file, and the tied names."""
+    path.open("rb").close()  # a file that is missing, locked or a folder gives the error that everyone knows
     try:
         with safetensors.safe_open(path, framework="pt") as file:
             about = file.metadata() or {}
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OverflowError) as error:
+    except (SafetensorError, OverflowError, RuntimeError, TypeError) as error:  # the last two: torch on absurd shapes
         raise ValueError(f"{path} is not a safetensors file, or is damaged: {error}") from error
     try:
         return _network(about, arrays)
@@ -54,18 +56,25 @@ def read(path: Path) -> tuple[Entries, dict[str, str]]:
 
 
 def _arrays(entries: Entries) -> dict[str, tuple[str, tuple[int, ...], Array]]:
-    """Type, shape and bytes of every tensor of the file, wide types first, so that all are aligned."""
+    """Type, shape and bytes of every tensor of the file, wide types first, so that all are aligned, then by name."""
     found: dict[str, tuple[str, tuple[int, ...], Array]] = {}
     for name, entry in entries.items():
+        _check_name(name, entries)
         for part, array in entry.parts.items():
             dense = entry.format.name == "dense"
             key = name if dense else f"{name}:{part}"
-            if key in found:
-                raise ValueError(f"two tensors of the file would be called {key}; rename {name}")
             if dense or array.size:
                 kind = entry.dtype if part == "values" else PART_TYPES[str(array.dtype)]
                 found[key] = (kind, entry.plan.shape if dense else array.shape, np.ascontiguousarray(array))
-    return dict(sorted(found.items(), key=lambda item: -item[1][2].itemsize))
+    return dict(sorted(found.items(), key=lambda item: (-item[1][2].itemsize, item[0])))
+
+
+def _check_name(name: str, others: Entries) -> None:
+    owner, _, part = name.rpartition(":")
+    if name == "__metadata__" or (part in PARTS and owner in others):
+        raise ValueError(f"the name {name} has a meaning of its own in the file; rename the tensor")
+    if any("\ud800" <= letter <= "\udfff" for letter in name):
+        raise ValueError(f"the name {name!r} is not text; rename the tensor")
 
 
 def _header(entries: Entries, same: dict[str, str]) -> bytes:
@@ -107,6 +116,10 @@ def _network(about: dict[str, str], arrays: dict[str, torch.Tensor]) -> tuple[En
     for name, tensor in arrays.items():
         if name in described:
             raise ValueError(f"{name} is there twice")
+        owner, _, part = name.rpartition(":")
+        if part in PARTS and owner in sparse:
+            raise ValueError(f"{owner} has the part {part}, which is none of the format {sparse[owner]['format']}")
+        _check_shape(name, tuple(tensor.shape))
         entries[name] = _dense_entry(tensor)
     for name, other in same.items():
         if other not in entries:
@@ -139,14 +152,19 @@ def _entry(name: str, about: dict[str, Any], arrays: dict[str, torch.Tensor]) ->
         raise ValueError(f"{name} has the unknown format {kind!r} or type {dtype!r}")
     if not isinstance(shape, list) or not all(type(size) is int and size >= 0 for size in shape):
         raise ValueError(f"{name} has the shape {shape!r}, wanted a list of sizes")
-    if len(shape) > MAX_DIMENSIONS or prod(shape) > MAX_ELEMENTS:
-        raise ValueError(f"{name} has the absurd shape {shape!r}")
+    _check_shape(name, tuple(shape))
     if type(kept) is not int or not 0 <= kept <= prod(shape):
         raise ValueError(f"{name} keeps {kept!r} of {prod(shape)} elements")
     names = {part: f"{name}:{part}" for part in FORMATS[kind].parts}
     parts = {part: _array(name, part, dtype, arrays.pop(key)) for part, key in names.items() if key in arrays}
     parts.setdefault("values", bits_of(zeros(dtype, (0,))))
     return Entry(FORMATS[kind], dtype, Plan(tuple(shape), kept, settings), parts)
+
+
+def _check_shape(name: str, shape: tuple[int, ...]) -> None:
+    """Refuses shapes that torch cannot make, an empty tensor's with a product that overflows among them."""
+    if len(shape) > MAX_DIMENSIONS or prod(max(1, size) for size in shape) > MAX_ELEMENTS:
+        raise ValueError(f"{name} has the absurd shape {shape!r}")
 
 
 def _dense_entry(tensor: torch.Tensor) -> Entry:
@@ -158,8 +176,8 @@ def _dense_entry(tensor: torch.Tensor) -> Entry:
 
 def _array(name: str, part: str, dtype: str, tensor: torch.Tensor) -> Array:
     """A part: indices as they are, values as the whole numbers of their bits."""
-    if part == "values" and type_name(tensor) == dtype:
+    if tensor.ndim == 1 and part == "values" and type_name(tensor) == dtype:
         return bits_of(tensor)
-    if part != "values" and tensor.dtype in (torch.uint8, torch.uint16, torch.uint32):
+    if tensor.ndim == 1 and part != "values" and type_name(tensor) in PART_TYPES.values():
         return tensor.numpy()
-    raise ValueError(f"{name}:{part} has the type {tensor.dtype}")
+    raise ValueError(f"{name}:{part} has the type {tensor.dtype} and the shape {tuple(tensor.shape)}")

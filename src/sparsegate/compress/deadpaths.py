@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from .chain import Chain, Example, Layer, Reader, find_chains, inputs_of
+from .step import Step
 
 
 @dataclass(frozen=True)
@@ -51,16 +52,15 @@ def remove_dead_paths(model: nn.Module, example: Example) -> Removed:
 
     A unit (a feature of a Linear, a channel of a Conv) is dead if nobody reads it, or if it reads nothing or its
     BatchNorm's scale is zero; then it is constant, and its constant goes into the biases of the layers that read it.
-    Left alone are constants that would go into a layer without a bias or into a zero-padded convolution, where they
-    are not constant at the border, and units that meet something not known to keep units apart: a sum, a
+    Left alone are constants that would go into a layer without a bias, or into a zero-padded convolution or average,
+    where they are not constant at the border; and units that meet something not known to keep units apart: a sum, a
     concatenation, a shared module. A fold may give a bias to a unit that had none.
     """
     before = {name: parameter.clone() for name, parameter in model.named_parameters()}
     with evaluating(model):
         chains, left = find_chains(model, example)
         wanted = outputs(model, example)
-        while _sweep_(chains):
-            pass
+        _remove_(chains)
         same = is_same(outputs(model, example), wanted)
     if not same:
         _restore_(model, before)
@@ -116,25 +116,24 @@ def _tensors(value: object) -> list[Tensor]:
     return [tensor for part in parts for tensor in _tensors(part)]
 
 
-def _sweep_(chains: list[Chain]) -> bool:
-    """Removes what is dead now, constants from the inputs on and unread units from the outputs on."""
-    folded = [_fold_(chain, reader) for chain in chains for reader in chain.readers]
-    cleared = [_clear_(chain) for chain in reversed(chains)]
-    return any(folded + cleared)
+def _remove_(chains: list[Chain]) -> None:
+    # Once there and back is enough: a fold changes only readers, which come later in one order, and clearing
+    # changes only what the units read, which comes later in the other.
+    for chain in chains:
+        for reader in chain.readers:
+            _fold_(chain, reader)
+    for chain in reversed(chains):
+        _clear_(chain)
 
 
-def _fold_(chain: Chain, reader: Reader) -> bool:
+def _fold_(chain: Chain, reader: Reader) -> None:
     """Moves constants that a layer reads into its bias, in place."""
     layer = reader.layer
     constant, values = _constants(chain, reader)
     takes = constant & _read(layer) & ((values == 0) | _takes_constants(layer))
-    if not takes.any():
-        return False
-    if values[takes].any():
-        assert layer.bias is not None
+    if layer.bias is not None:
         layer.bias.add_(_contribution(layer, takes, values))
     layer.weight.masked_fill_(_spread(layer, takes), 0)
-    return True
 
 
 def _constants(chain: Chain, reader: Reader) -> tuple[Tensor, Tensor]:
@@ -144,30 +143,32 @@ def _constants(chain: Chain, reader: Reader) -> tuple[Tensor, Tensor]:
     constant = (layer.weight == 0).flatten(1).all(1)
     value = bias.view([-1 if place == axis else 1 for place in range(len(chain.shape))]).expand(chain.shape).clone()
     for step in reader.steps:
-        if step.norm is not None and step.norm.affine:
-            constant = constant | (step.norm.weight == 0)
+        constant = _still_constant(constant, value, step)
         value, axis = step.run(value), step.axis
         constant = constant.repeat_interleave(value.shape[axis] // len(constant))
-    places = value.movedim(axis, 0).reshape(value.shape[axis], -1)
-    low, high = places.amin(1), places.amax(1)
-    # Averages over windows of different sizes differ in their last bit.
-    even = high - low <= 4 * torch.finfo(value.dtype).eps * high.abs()
-    return constant & even & high.isfinite(), high
+    values = value.movedim(axis, 0).reshape(value.shape[axis], -1)[:, 0]
+    return constant & values.isfinite(), values
 
 
-def _clear_(chain: Chain) -> bool:
+def _still_constant(constant: Tensor, value: Tensor, step: Step) -> Tensor:
+    """Which features are constant after a step, as a mask; a norm can make some so, a pool unmake them at a border."""
+    if step.norm is not None and step.norm.affine:
+        return constant | (step.norm.weight == 0)
+    if not step.pools:
+        return constant
+    exact = value.double()  # else the rounding of a long average looks like a border
+    places = torch.cat([each.movedim(step.axis, 0).flatten(1) for each in (exact, step.run(exact))], dim=1)
+    low, high = places.aminmax(dim=1)
+    return constant & (high - low <= 1e-9 * high.abs())
+
+
+def _clear_(chain: Chain) -> None:
     """Sets everything of the units that nobody reads to zero, in place."""
     dead = ~live_units(chain)
-    owners = [chain.layer, *chain.norms]
-    tensors = [tensor for owner in owners for tensor in (owner.weight, owner.bias) if tensor is not None]
-    changes = [_zero_(tensor, dead.repeat_interleave(len(tensor) // len(dead))) for tensor in tensors]
-    return any(changes)
-
-
-def _zero_(tensor: Tensor, dead: Tensor) -> bool:
-    changes = bool(tensor[dead].any())
-    tensor[dead] = 0
-    return changes
+    for owner in (chain.layer, *chain.norms):
+        for tensor in (owner.weight, owner.bias):
+            if tensor is not None:
+                tensor[dead.repeat_interleave(len(tensor) // len(dead))] = 0
 
 
 def _takes_constants(layer: Layer) -> bool:

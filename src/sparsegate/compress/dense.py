@@ -18,7 +18,7 @@ class Dense(Format):
 
     def encode(self, elements: Elements) -> Encoded:
         """One part, the elements."""
-        return Encoded({"values": elements.bits})
+        return Encoded({"values": elements.bits.copy()})  # the model may go on changing
 
     def decode(self, plan: Plan, parts: dict[str, Array], out: Array) -> None:
         """Copies."""

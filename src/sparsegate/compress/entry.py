@@ -18,6 +18,7 @@ from .rows import Rows
 from .tensors import bits_of, num_bytes, to_elements, type_name, zeros
 
 FORMATS: Registry[Format] = Registry("tensor format", {each.name: each for each in (Dense(), Bitmap(), Gaps(), Rows())})
+DESCRIPTION = 8 * 96
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +34,7 @@ class Entry:
     def cheapest(cls, tensor: Tensor) -> Entry:
         """The tensor in the format that takes the fewest bits."""
         elements = to_elements(tensor)
-        chosen = min(FORMATS.values(), key=lambda each: each.cost(elements).total)
+        chosen = min(FORMATS.values(), key=lambda each: each.cost(elements).total + _described(each))
         encoded = chosen.encode(elements)
         plan = Plan(elements.shape, elements.num_kept, encoded.settings)
         return cls(chosen, type_name(tensor), plan, encoded.parts)
@@ -59,3 +60,8 @@ class Entry:
         out = zeros(self.dtype, self.plan.shape)
         self.format.decode(self.plan, self.parts, bits_of(out))
         return out
+
+
+def _described(kind: Format) -> int:
+    """About as many bits as a container's header spends on the parts, and on what else a reader must know."""
+    return DESCRIPTION * (len(kind.parts) + (kind.name != "dense"))

@@ -37,7 +37,7 @@ class Gaps(Format):
     def decode(self, plan: Plan, parts: dict[str, Array], out: Array) -> None:
         """Adds the gaps up to positions and puts the values there, or everywhere else."""
         of, rice = plan.settings.get("of"), plan.settings.get("rice")
-        if of not in ("kept", "removed") or not isinstance(rice, int) or not 0 <= rice <= MAX_RICE:
+        if of not in ("kept", "removed") or type(rice) is not int or not 0 <= rice <= MAX_RICE:
             raise ValueError(f"of is kept or removed and rice from 0 to {MAX_RICE}, got {of!r} and {rice!r}")
         values = taken_values(plan, parts, out)
         marked = _positions(parts, plan.kept if of == "kept" else plan.total - plan.kept, rice, plan.total)

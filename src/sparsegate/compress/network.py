@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+import torch
 from torch import Tensor, nn
 
 from .container import ENDING, container_cost, read, write
@@ -15,6 +16,7 @@ from .entry import Entry
 from .sg_read import read_sg
 from .sg_write import write_sg
 from .table import packed_table
+from .tensors import NAMES
 
 LIMIT = 16 * 2**30
 SG_ENDING = ".sg"
@@ -90,6 +92,7 @@ def compress(model: nn.Module | Mapping[str, Tensor]) -> Packed:
     same: dict[str, str] = {}
     first: dict[tuple[object, ...], str] = {}
     for name, tensor in state.items():
+        _check_storable(name, tensor)
         owner = first.setdefault(_identity(name, tensor), name)
         if owner != name:
             same[name] = owner
@@ -107,6 +110,16 @@ def load(path: Path | str, *, limit: int = LIMIT) -> Packed:
     if str(path).endswith(SG_ENDING):
         return compress(read_sg(Path(path), limit=limit))
     return Packed(*read(Path(path)))
+
+
+def _check_storable(name: str, tensor: object) -> None:
+    if not isinstance(tensor, Tensor):
+        raise ValueError(f"{name} is a {type(tensor).__name__}, wanted a tensor; leave it out of the state dict")
+    if tensor.dtype not in NAMES or tensor.layout != torch.strided or tensor.is_meta:
+        raise ValueError(
+            f"{name} is {tensor.dtype}, {tensor.layout}, on {tensor.device}; wanted a dense tensor with data, of "
+            f"{', '.join(map(str, NAMES))}"
+        )
 
 
 def _identity(name: str, tensor: Tensor) -> tuple[object, ...]:

@@ -38,7 +38,7 @@ class Rows(Format):
         if counts.sum() != plan.kept:
             raise ValueError(f"counts sum to {counts.sum()}, wanted {plan.kept}")
         positions = np.repeat(np.arange(rows), counts) * columns + column
-        if plan.kept and (column.max() >= columns or (np.diff(positions) <= 0).any()):
+        if plan.kept and (column.min() < 0 or column.max() >= columns or (np.diff(positions) <= 0).any()):
             raise ValueError("columns do not rise within their rows, or lie outside")
         out[positions] = values
 
@@ -49,4 +49,4 @@ def _matrix(shape: tuple[int, ...]) -> tuple[int, int]:
 
 def _whole(largest: int) -> np.dtype[np.unsignedinteger]:
     """The smallest unsigned type that holds this number."""
-    return np.dtype(np.uint8 if largest < 2**8 else np.uint16 if largest < 2**16 else np.uint32)
+    return np.min_scalar_type(max(0, largest))

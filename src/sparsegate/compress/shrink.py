@@ -61,9 +61,7 @@ def _cut_(chain: Chain, keep: Tensor) -> None:
 
 
 def _cut_units_(layer: Layer, keep: Tensor) -> None:
-    layer.weight = _part(layer.weight, keep)
-    if layer.bias is not None:
-        layer.bias = _part(layer.bias, keep)
+    _cut_parameters_(layer, keep)
     setattr(layer, "out_features" if isinstance(layer, nn.Linear) else "out_channels", int(keep.sum()))
 
 
@@ -76,9 +74,13 @@ def _cut_norm_(norm: Norm, keep: Tensor) -> None:
     assert norm.running_mean is not None
     assert norm.running_var is not None
     norm.running_mean, norm.running_var = norm.running_mean[keep], norm.running_var[keep]
-    if norm.affine:
-        norm.weight, norm.bias = _part(norm.weight, keep), _part(norm.bias, keep)
+    _cut_parameters_(norm, keep)
     norm.num_features = int(keep.sum())
+
+
+def _cut_parameters_(module: Layer | Norm, keep: Tensor) -> None:
+    for name, parameter in module.named_parameters():
+        setattr(module, name, _part(parameter, keep))
 
 
 def _part(parameter: Tensor, keep: Tensor, *, axis: int = 0) -> nn.Parameter:

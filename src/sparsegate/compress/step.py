@@ -49,6 +49,7 @@ class Step:
     axis: int
     """Where the units stand in its result; each has one or, once flattened, several neighbouring features there."""
     norm: Norm | None = None
+    pools: bool = False
     in_place: bool = False
 
 
@@ -58,7 +59,7 @@ class MixedError(Exception):
 
 def to_step(node: fx.Node, before: fx.Node, axis: int, norm: nn.Module | None) -> Step:
     """The node as a step of the units that come from the node before."""
-    if is_hooked(node) or not _only_tensor(node, before):
+    if is_hooked(node) or not _remakes(node, before):
         raise MixedError(node.name)
     kind, shape = operation(node), before.meta["shape"]
     if kind in RESHAPES:
@@ -68,7 +69,7 @@ def to_step(node: fx.Node, before: fx.Node, axis: int, norm: nn.Module | None) -
     known = known or (kind in POOLS and axis < len(shape) - POOLS[kind]) or (norm is not None and axis == 1)
     if not known or node.all_input_nodes != [before]:
         raise MixedError(node.name)
-    return Step(_run(node), axis, norm, _is_in_place(node))  # type: ignore[arg-type]
+    return Step(_run(node), axis, norm, kind in POOLS, _is_in_place(node))  # type: ignore[arg-type]
 
 
 def _axis_after(before: tuple[int, ...], axis: int, after: tuple[int, ...], name: str) -> int:
@@ -84,13 +85,10 @@ def _axis_after(before: tuple[int, ...], axis: int, after: tuple[int, ...], name
     return axis if axis in places else places[-1]
 
 
-def _only_tensor(node: fx.Node, before: fx.Node) -> bool:
-    """Whether the node makes one tensor of the one before, and of no other."""
-    others = [each for each in node.all_input_nodes if each is not before]
-    if any("shape" in each.meta for each in others) or node.args[:1] != (before,):
-        return False
-    words = [*node.args, *node.kwargs.values()]  # view(dtype) reads other numbers
-    return "shape" in node.meta and not any(isinstance(word, torch.dtype) for word in words)
+def _remakes(node: fx.Node, before: fx.Node) -> bool:
+    """Whether the node makes one tensor of the one before, in the same type: view(dtype) reads other numbers."""
+    words = [*node.args, *node.kwargs.values()]
+    return node.args[:1] == (before,) and "shape" in node.meta and not any(isinstance(w, torch.dtype) for w in words)
 
 
 def operation(node: fx.Node) -> Any:

@@ -16,7 +16,8 @@ MAX_ZIP = 2**26  # zipping more would take longer than reading the table
 
 def packed_table(entries: dict[str, Entry], same: dict[str, str]) -> str:
     """A row for every tensor: bits of values and indices, beside the entropy bound, dense and zip."""
-    rows = [HEADS, *(_row(name, entry) for name, entry in entries.items()), *_sums(entries, same)]
+    small = sum(entry.num_bytes for entry in entries.values()) <= MAX_ZIP
+    rows = [HEADS, *(_named_row(name, entry, small) for name, entry in entries.items()), *_sums(entries, same)]
     widths = [max(len(row[place]) for row in rows) for place in range(len(HEADS))]
     lines = [
         "  ".join(_aligned(cell, width, place) for place, (cell, width) in enumerate(zip(row, widths, strict=True)))
@@ -25,7 +26,14 @@ def packed_table(entries: dict[str, Entry], same: dict[str, str]) -> str:
     return "\n".join([*(line.rstrip() for line in lines), *_notes(entries, same)])
 
 
-def _row(name: str, entry: Entry) -> tuple[str, ...]:
+def _named_row(name: str, entry: Entry, small: bool) -> tuple[str, ...]:
+    try:
+        return _row(name, entry, small)
+    except ValueError as error:
+        raise ValueError(f"{name} ({entry.format.name}): {error}") from error
+
+
+def _row(name: str, entry: Entry, small: bool) -> tuple[str, ...]:
     cost, kept, total = entry.cost, entry.kept, entry.plan.total
     return (
         name,
@@ -38,7 +46,7 @@ def _row(name: str, entry: Entry) -> tuple[str, ...]:
         f"{cost.indices:,}",
         f"{position_entropy(total, kept):,.0f}",
         f"{8 * entry.num_bytes:,}",
-        f"{8 * _zipped(entry):,}" if entry.num_bytes <= MAX_ZIP else "-",
+        f"{8 * _zipped(entry):,}" if small else "-",
     )
 
 

@@ -42,7 +42,7 @@ def type_name(tensor: Tensor) -> str:
 def to_elements(tensor: Tensor) -> Elements:
     """The bits of a tensor's elements, in row-major order, copied only if need be; -0.0 becomes 0.0."""
     whole = TYPES[type_name(tensor)][1]
-    flat = tensor.detach().cpu().contiguous().reshape(-1)
+    flat = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
     bits = flat.view(whole).numpy()
     negative_zero = np.iinfo(bits.dtype).min
     if tensor.is_floating_point() and (bits == negative_zero).any():

@@ -1,0 +1,202 @@
+"""Damages valid *.sparse.safetensors files in every way we know and opens them: refused with ValueError, or decoded."""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import json
+import random
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from sparsegate.compress import compress, load
+from sparsegate.train.provenance import machine, versions
+
+LIMIT = 2**26
+SLOW = 2.0
+NUMBERS = (0, 1, -1, 7, 31, 32, 255, 2**16, 2**31, 2**32, 2**40, 2**47, 2**48, 2**62, 2**63, 2**64, 10**30)
+ODD = (*NUMBERS, None, True, 0.5, float("nan"), "", "gaps", "bitmap", "rows", "dense", "kept", "removed", "F32", "BF16")
+ODD += ("U8", [], {}, [0], [2**40], [0, 2**63], [1] * 65, "weight", "weight:values")
+Draw = random.Random
+Change = Callable[[Draw, bytes, list[bytes]], bytes]
+
+
+def networks() -> list[dict[str, torch.Tensor]]:
+    """Networks of all sparsities, types and shapes, with ties, buffers, empty tensors and scalars."""
+    torch.manual_seed(0)
+    found: list[dict[str, torch.Tensor]] = [{}]
+    for kind in (torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int8, torch.int64):
+        for sparsity in (0.0, 0.1, 0.5, 0.9, 0.99, 1.0):
+            weight = (torch.randn(40, 30) * 50).mul(torch.rand(40, 30) >= sparsity).to(kind)
+            few = torch.zeros(2, 300, dtype=kind)
+            few[1, 123] = 1
+            found.append({"weight": weight, "few": few, "bias": torch.ones(7, dtype=kind), "tied": weight})
+    norm = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8)).state_dict()
+    found.append(dict(norm) | {"empty": torch.zeros(0, 4), "zeros": torch.zeros(9, 9)})
+    return found
+
+
+def flipped(draw: Draw, file: bytes, others: list[bytes]) -> bytes:
+    """Some bits are changed, in the header or anywhere."""
+    content = bytearray(file)
+    end = draw.choice((len(file), _end(file), min(64, len(file))))
+    for _ in range(draw.choice((1, 1, 2, 8, 64))):
+        content[draw.randrange(end)] ^= 1 << draw.randrange(8)
+    return bytes(content)
+
+
+def overwritten(draw: Draw, file: bytes, others: list[bytes]) -> bytes:
+    """A run of bytes becomes random, zero or one."""
+    begin, length = draw.randrange(len(file)), draw.choice((1, 2, 4, 8, 30))
+    middle = draw.choice((draw.randbytes(length), bytes(length), b"\xff" * length))
+    return (file[:begin] + middle + file[begin + length :])[: len(file)]
+
+
+def cut(draw: Draw, file: bytes, others: list[bytes]) -> bytes:
+    """The end is missing, or a piece out of the middle."""
+    begin = draw.randrange(len(file))
+    return file[:begin] + (file[begin + draw.randrange(1, 99) :] if draw.random() < 0.5 else b"")
+
+
+def spliced(draw: Draw, file: bytes, others: list[bytes]) -> bytes:
+    """The start of one file and the end of another; or one's header and the other's tensors."""
+    other = draw.choice(others)
+    if draw.random() < 0.5:
+        return file[: _end(file)] + other[_end(other) :]
+    return file[: draw.randrange(len(file))] + other[draw.randrange(len(other)) :]
+
+
+def edited(draw: Draw, file: bytes, others: list[bytes]) -> bytes:
+    """One value in the header, or in the description of a tensor in it, becomes another."""
+    header = json.loads(file[8 : _end(file)])
+    tensors = json.loads(header["__metadata__"]["tensors"])
+    tables = [header["__metadata__"], header, *(each for name, each in header.items() if name != "__metadata__")]
+    table = draw.choice([*tables, tensors, *tensors.values(), *tensors.values()])
+    if table:
+        _edit(draw, table)
+    if isinstance(header.get("__metadata__"), dict) and table not in tables:
+        header["__metadata__"]["tensors"] = json.dumps(tensors)
+    return _file(header, file[_end(file) :])
+
+
+def swapped(draw: Draw, file: bytes, others: list[bytes]) -> bytes:
+    """Two tensors of the file change places, names or descriptions."""
+    header = json.loads(file[8 : _end(file)])
+    names = [name for name in header if name != "__metadata__"]
+    if len(names) >= 2:
+        one, two = draw.sample(names, 2)
+        for key in draw.choice((["data_offsets"], ["data_offsets", "shape"], ["data_offsets", "shape", "dtype"])):
+            header[one][key], header[two][key] = header[two][key], header[one][key]
+    return _file(header, file[_end(file) :])
+
+
+CHANGES: tuple[Change, ...] = (flipped, overwritten, cut, spliced, edited, edited, swapped)
+
+
+def _end(file: bytes) -> int:
+    return 8 + int.from_bytes(file[:8], "little")
+
+
+def _file(header: Any, data: bytes) -> bytes:
+    text = json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + data
+
+
+def _edit(draw: Draw, table: dict[str, Any]) -> None:
+    key = draw.choice(list(table))
+    how = draw.random()
+    if how < 0.15:
+        del table[key]
+    elif how < 0.25:
+        table[draw.choice(("same", "rice", "weight", "few:mask", "é"))] = table[key]
+    elif isinstance(table[key], list) and table[key] and how < 0.7:
+        table[key] = [*table[key]]
+        table[key][draw.randrange(len(table[key]))] = draw.choice(NUMBERS)
+    elif isinstance(table[key], int) and how < 0.6:
+        table[key] += draw.choice((-1, 1, 8, -8))
+    else:
+        table[key] = draw.choice(ODD)
+
+
+def attempt(path: Path, content: bytes) -> str:
+    """What becomes of an input: refused or accepted, or else the fault it shows."""
+    path.write_bytes(content)
+    began = time.perf_counter()
+    try:
+        packed = load(path)
+        found = packed.state_dict(limit=LIMIT)
+        shapes = {name: packed.entries[packed.same.get(name, name)].plan.shape for name in packed}
+        outcome = "accepted"
+        if {name: tuple(each.shape) for name, each in found.items()} != shapes:
+            outcome = "fault: accepted with other shapes than described"
+    except ValueError as error:
+        outcome = "refused" if str(error) else "fault: no message"
+    except Exception as error:  # every kind is what we look for
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        outcome = f"fault: {type(error).__name__} in {Path(where.filename).name}:{where.name}: {str(error)[:80]}"
+    return outcome if time.perf_counter() - began < SLOW else f"fault: took over {SLOW} s ({outcome})"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=120)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--results", type=Path, default=Path("results"))
+    parser.add_argument("--faults", type=Path, help="a folder for one input of every fault")
+    options = parser.parse_args()
+    draw = Draw(options.seed)
+    outcomes: collections.Counter[str] = collections.Counter()
+    changes: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "input.sparse.safetensors"
+        files = []
+        for each in networks():
+            compress(each).save(path)
+            files.append(path.read_bytes())
+        end = time.monotonic() + options.seconds
+        while time.monotonic() < end:
+            content = draw.choice(files)
+            change = draw.choice(CHANGES)
+            content = change(draw, content, files)
+            if draw.random() < 0.1 and len(content) > 8:
+                content = overwritten(draw, content, files)
+            outcome = attempt(path, content)
+            if options.faults and outcome.startswith("fault") and not outcomes[outcome]:
+                options.faults.mkdir(parents=True, exist_ok=True)
+                (options.faults / f"{len(outcomes)}.sparse.safetensors").write_bytes(content)
+            outcomes[outcome] += 1
+            changes[change.__name__]["accepted" if outcome == "accepted" else "other"] += 1
+    faults = {name: count for name, count in outcomes.items() if name.startswith("fault")}
+    counts = {
+        "tried": outcomes.total(),
+        "refused": outcomes["refused"],
+        "accepted": outcomes["accepted"],
+        "faults": faults,
+        "tried_by_change": {name: each.total() for name, each in sorted(changes.items())},
+        "accepted_by_change": {name: each["accepted"] for name, each in sorted(changes.items())},
+    }
+    result = {
+        "title": "Mutated *.sparse.safetensors files, opened and decoded",
+        "command": f"python benchmarks/fuzz_compress.py --seconds {options.seconds:g} --seed {options.seed}",
+        "seed": options.seed,
+        "seconds": options.seconds,
+        "machine": machine(),
+        "versions": versions(),
+        **counts,
+    }
+    options.results.mkdir(exist_ok=True)
+    (options.results / "fuzz-compress.json").write_text(json.dumps(result, indent=1) + "\n")
+    print(json.dumps(counts))
+    if faults:
+        raise SystemExit(f"{sum(faults.values())} inputs showed {len(faults)} faults")
+
+
+if __name__ == "__main__":
+    main()
