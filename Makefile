@@ -6,7 +6,7 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints
 
 .PHONY: demo test test-slow check bench docs-tables clean
 
-demo: $(VENV)/.ready ## train a sparse LeNet-5 on MNIST (about five minutes on two cores)
+demo: $(VENV)/.ready ## train a sparse LeNet-5 on MNIST (six or seven minutes on two cores)
 	$(BIN)/sparsegate train lenet5-demo
 
 test: $(VENV)/.ready-dev ## the fast tests: no network, no GPU

@@ -75,8 +75,8 @@ class GateSGD(Optimizer):
         if price * self.penalty.bimodal:
             torch._foreach_add_(speeds, torch._foreach_mul(values, [price * slope.tilt for _, slope in moving]))
         torch._foreach_add_(values, speeds, alpha=-lr)
-        torch._foreach_clamp_min_(values, 0.0)
-        torch._foreach_clamp_max_(values, 1.0)
+        for value in values:
+            value.clamp_(0.0, 1.0)  # one pass; there is no foreach form with both bounds
 
     def _speed(self, param: Tensor) -> Tensor:
         state = self.state[param]

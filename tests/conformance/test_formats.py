@@ -46,7 +46,7 @@ def encoded(name, tensor):
 
 
 def decoded(name, plan, parts, width):
-    out = np.zeros(plan.total, width)
+    out = np.full(plan.total, 85, width)  # every element is written, whatever was there
     FORMATS[name].decode(plan, parts, out)
     return out
 
@@ -158,6 +158,18 @@ def refused_or_whole(name, plan, parts, width):
 @settings(max_examples=300, deadline=2000)
 def test_damaged_parts_are_refused_or_decode_to_the_promised_number_of_elements(name, data):
     refused_or_whole(name, *damaged(data.draw, name))
+
+
+@every_format
+@given(data=st.data())
+@settings(max_examples=300, deadline=2000)
+def test_what_is_refused_has_changed_nothing(name, data):
+    plan, parts, width = damaged(data.draw, name)
+    out = np.full(plan.total, 85, width)
+    try:
+        FORMATS[name].decode(plan, parts, out)
+    except ValueError:
+        assert (out == 85).all()
 
 
 anything = st.one_of(

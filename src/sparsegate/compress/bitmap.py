@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from .cost import Cost
-from .format import Array, Elements, Encoded, Format, Plan, packed_bits, taken, taken_values, unpacked_bits
+from .format import (
+    WINDOW,
+    Array,
+    Elements,
+    Encoded,
+    Format,
+    Plan,
+    check_bits,
+    num_ones,
+    packed_bits,
+    taken,
+    taken_values,
+)
 
 
 class Bitmap(Format):
@@ -21,10 +35,22 @@ class Bitmap(Format):
         """The kept elements and the mask."""
         return Encoded({"values": elements.values, "mask": packed_bits(elements.bits != 0)})
 
-    def decode(self, plan: Plan, parts: dict[str, Array], out: Array) -> None:
-        """Puts the values where the mask is one."""
-        values = taken_values(plan, parts, out)
-        mask = unpacked_bits(taken(parts, "mask", "uint8"), plan.total, "mask").view(bool)
-        if (ones := int(mask.sum())) != plan.kept:
+    def check(self, plan: Plan, parts: dict[str, Array], dtype: str) -> None:
+        """Counts the mask's ones."""
+        taken_values(plan, parts, dtype)
+        mask = taken(parts, "mask", "uint8")
+        check_bits(mask, plan.total, "mask")
+        if (ones := num_ones(mask)) != plan.kept:
             raise ValueError(f"mask has {ones} ones, wanted {plan.kept}")
-        out[mask] = values
+
+    def write_(self, plan: Plan, parts: dict[str, Array], out: Array) -> None:
+        """Puts the values where the mask is one, a window at a time, so that it stays in the processor's cache."""
+        values, done = taken(parts, "values", str(out.dtype)), 0
+        for begin in range(0, plan.total, WINDOW):
+            window = out[begin : begin + WINDOW]
+            packed = parts["mask"][begin // 8 : -(-(begin + WINDOW) // 8)]
+            mask = np.unpackbits(packed, count=len(window), bitorder="little").view(bool)
+            here = int(np.count_nonzero(mask))
+            window[:] = 0
+            window[mask] = values[done : done + here]
+            done += here

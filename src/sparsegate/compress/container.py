@@ -17,7 +17,7 @@ from sparsegate.atomic import write_atomically
 from .cost import Cost
 from .entry import FORMATS, Entry
 from .format import Array, Plan
-from .tensors import TYPES, bits_of, type_name, zeros
+from .tensors import TYPES, bits_of, empty, type_name
 
 ENDING = ".sparse.safetensors"
 FORMAT, VERSION = "sparsegate", 1
@@ -157,7 +157,7 @@ def _entry(name: str, about: dict[str, Any], arrays: dict[str, torch.Tensor]) ->
         raise ValueError(f"{name} keeps {kept!r} of {prod(shape)} elements")
     names = {part: f"{name}:{part}" for part in FORMATS[kind].parts}
     parts = {part: _array(name, part, dtype, arrays.pop(key)) for part, key in names.items() if key in arrays}
-    parts.setdefault("values", bits_of(zeros(dtype, (0,))))
+    parts.setdefault("values", bits_of(empty(dtype, (0,))))
     return Entry(FORMATS[kind], dtype, Plan(tuple(shape), kept, settings), parts)
 
 

@@ -20,6 +20,10 @@ class Dense(Format):
         """One part, the elements."""
         return Encoded({"values": elements.bits.copy()})  # the model may go on changing
 
-    def decode(self, plan: Plan, parts: dict[str, Array], out: Array) -> None:
+    def check(self, plan: Plan, parts: dict[str, Array], dtype: str) -> None:
+        """Counts the elements."""
+        taken(parts, "values", dtype, plan.total)
+
+    def write_(self, plan: Plan, parts: dict[str, Array], out: Array) -> None:
         """Copies."""
         out[:] = taken(parts, "values", str(out.dtype), plan.total)

@@ -15,7 +15,7 @@ from .dense import Dense
 from .format import Array, Format, Plan
 from .gaps import Gaps
 from .rows import Rows
-from .tensors import bits_of, num_bytes, to_elements, type_name, zeros
+from .tensors import bits_of, empty, num_bytes, to_elements, type_name, whole_type
 
 FORMATS: Registry[Format] = Registry("tensor format", {each.name: each for each in (Dense(), Bitmap(), Gaps(), Rows())})
 DESCRIPTION = 8 * 96
@@ -57,9 +57,18 @@ class Entry:
 
     def tensor(self) -> Tensor:
         """The dense tensor; raises ValueError if the parts do not make one."""
-        out = zeros(self.dtype, self.plan.shape)
-        self.format.decode(self.plan, self.parts, bits_of(out))
+        self.check()
+        out = empty(self.dtype, self.plan.shape)
+        self.write_(out)
         return out
+
+    def check(self) -> None:
+        """Raises ValueError if the parts do not make a tensor; much cheaper than making it."""
+        self.format.check(self.plan, self.parts, whole_type(self.dtype))
+
+    def write_(self, out: Tensor) -> None:
+        """Writes the tensor, which has been checked, into a contiguous one of the same type and shape."""
+        self.format.write_(self.plan, self.parts, bits_of(out))
 
 
 def _described(kind: Format) -> int:

@@ -13,6 +13,9 @@ import numpy as np
 from .cost import Cost
 
 Array = np.ndarray[Any, np.dtype[Any]]
+WINDOW = 2**19
+"""Elements that are decoded at a time: few enough to stay in the processor's cache, a multiple of eight."""
+ONES = np.array([number.bit_count() for number in range(256)], np.uint8)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +86,17 @@ class Format(abc.ABC):
         """The tensor's parts."""
 
     @abc.abstractmethod
+    def check(self, plan: Plan, parts: dict[str, Array], dtype: str) -> None:
+        """Raises ValueError if the parts do not fit the plan; much cheaper than decoding."""
+
+    @abc.abstractmethod
+    def write_(self, plan: Plan, parts: dict[str, Array], out: Array) -> None:
+        """Writes every element of `out`, whatever was in it; the parts have been checked."""
+
     def decode(self, plan: Plan, parts: dict[str, Array], out: Array) -> None:
-        """Writes the elements into `out`, which is all zeros; raises ValueError if the parts do not fit the plan."""
+        """Writes every element of `out`, or raises ValueError and writes none, if the parts do not fit the plan."""
+        self.check(plan, parts, str(out.dtype))
+        self.write_(plan, parts, out)
 
 
 def taken(parts: dict[str, Array], name: str, dtype: str, length: int | None = None) -> Array:
@@ -97,9 +109,9 @@ def taken(parts: dict[str, Array], name: str, dtype: str, length: int | None = N
     return part
 
 
-def taken_values(plan: Plan, parts: dict[str, Array], out: Array) -> Array:
+def taken_values(plan: Plan, parts: dict[str, Array], dtype: str) -> Array:
     """The kept elements, checked to be as many as planned and none of them zero."""
-    values = taken(parts, "values", str(out.dtype), plan.kept)
+    values = taken(parts, "values", dtype, plan.kept)
     if not values.all():
         raise ValueError("a kept value is zero")
     return values
@@ -110,11 +122,16 @@ def packed_bits(bits: Array) -> Array:
     return np.packbits(bits, bitorder="little")
 
 
-def unpacked_bits(packed: Array, count: int, name: str) -> Array:
-    """The first `count` bits of bytes that hold no more than those, and zeros after them."""
+def check_bits(packed: Array, count: int, name: str) -> None:
+    """Checks that bytes hold `count` bits, and zeros after them."""
     if len(packed) != -(-count // 8):
         raise ValueError(f"{name} has {len(packed)} bytes, wanted {-(-count // 8)} for {count} bits")
-    bits = np.unpackbits(packed, bitorder="little")
-    if bits[count:].any():
+    if count % 8 and packed[-1] >> (count % 8):
         raise ValueError(f"{name} has ones after its end")
-    return bits[:count]
+
+
+def num_ones(packed: Array) -> int:
+    """How many bits are one."""
+    if hasattr(np, "bitwise_count"):  # numpy 2
+        return int(np.bitwise_count(packed).sum(dtype=np.int64))
+    return int(ONES[packed].sum(dtype=np.int64))

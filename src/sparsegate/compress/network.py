@@ -13,10 +13,11 @@ from torch import Tensor, nn
 from .container import ENDING, container_cost, read, write
 from .cost import Cost
 from .entry import Entry
+from .memory import plain_memory
 from .sg_read import read_sg
 from .sg_write import write_sg
 from .table import packed_table
-from .tensors import NAMES
+from .tensors import NAMES, type_name
 
 LIMIT = 16 * 2**30
 SG_ENDING = ".sg"
@@ -39,13 +40,25 @@ class Packed:
             raise ValueError(
                 f"the tensors take {wanted:,} bytes, more than the limit of {limit:,}; raise limit= to load"
             )
-        tensors = {name: self._tensor(name) for name in self.entries}
+        for name in self.entries:
+            self._check(name)
+        tensors = {name: entry.tensor() for name, entry in self.entries.items()}
         return tensors | {name: tensors[other] for name, other in self.same.items()}
 
     def into(self, model: AnyModule) -> AnyModule:
-        """Loads all tensors into a model, in place; nothing is allocated before names and shapes agree."""
-        _check_agree({name: self.entries[self.same.get(name, name)].plan.shape for name in self}, model)
-        model.load_state_dict(self.state_dict(limit=2**62))
+        """Loads all tensors into a model, in place; nothing is allocated or written before all is known to fit."""
+        entries = {name: self.entries[self.same.get(name, name)] for name in self}
+        _check_agree({name: entry.plan.shape for name, entry in entries.items()}, model)
+        for name in self.entries:
+            self._check(name)
+        memory, others = plain_memory(model), {}
+        for name, entry in entries.items():
+            if name in memory and type_name(memory[name]) == entry.dtype:
+                entry.write_(memory[name])
+                torch.autograd.graph.increment_version(memory[name])
+            else:
+                others[name] = entry.tensor()
+        model.load_state_dict(others, strict=False)
         return model
 
     def save(self, path: Path | str) -> None:
@@ -67,12 +80,11 @@ class Packed:
     def __str__(self) -> str:
         return packed_table(self.entries, self.same)
 
-    def _tensor(self, name: str) -> Tensor:
-        entry = self.entries[name]
+    def _check(self, name: str) -> None:
         try:
-            return entry.tensor()
+            self.entries[name].check()
         except ValueError as error:
-            raise ValueError(f"{name} ({entry.format.name}): {error}") from error
+            raise ValueError(f"{name} ({self.entries[name].format.name}): {error}") from error
 
 
 def compress(model: nn.Module | Mapping[str, Tensor]) -> Packed:

@@ -29,18 +29,28 @@ class Rows(Format):
         counts = np.bincount(row, minlength=rows).astype(_whole(columns))
         return Encoded({"values": elements.values, "counts": counts, "columns": column.astype(_whole(columns - 1))})
 
-    def decode(self, plan: Plan, parts: dict[str, Array], out: Array) -> None:
-        """Puts the values into their rows and columns."""
+    def check(self, plan: Plan, parts: dict[str, Array], dtype: str) -> None:
+        """Looks whether columns rise within their rows."""
         rows, columns = _matrix(plan.shape)
-        values = taken_values(plan, parts, out)
-        counts = taken(parts, "counts", str(_whole(columns)), rows).astype(np.int64)
-        column = taken(parts, "columns", str(_whole(columns - 1)), plan.kept).astype(np.int64)
-        if counts.sum() != plan.kept:
-            raise ValueError(f"counts sum to {counts.sum()}, wanted {plan.kept}")
-        positions = np.repeat(np.arange(rows), counts) * columns + column
-        if plan.kept and (column.min() < 0 or column.max() >= columns or (np.diff(positions) <= 0).any()):
+        taken_values(plan, parts, dtype)
+        counts = taken(parts, "counts", str(_whole(columns)), rows)
+        column = taken(parts, "columns", str(_whole(columns - 1)), plan.kept)
+        if (counts > columns).any() or counts.sum(dtype=np.int64) != plan.kept:
+            raise ValueError(f"counts sum to {counts.sum(dtype=np.int64)}, wanted {plan.kept}")
+        if plan.kept and (column.max() >= columns or (np.diff(_positions(plan, parts)) <= 0).any()):
             raise ValueError("columns do not rise within their rows, or lie outside")
-        out[positions] = values
+
+    def write_(self, plan: Plan, parts: dict[str, Array], out: Array) -> None:
+        """Puts the values into their rows and columns."""
+        out[:] = 0
+        if plan.kept:
+            out[_positions(plan, parts)] = parts["values"]
+
+
+def _positions(plan: Plan, parts: dict[str, Array]) -> Array:
+    rows, columns = _matrix(plan.shape)
+    positions: Array = np.repeat(np.arange(rows) * columns, parts["counts"].astype(np.int64))
+    return positions + parts["columns"].astype(np.int64)
 
 
 def _matrix(shape: tuple[int, ...]) -> tuple[int, int]:

@@ -55,6 +55,16 @@ def zeros(dtype: str, shape: tuple[int, ...]) -> Tensor:
     return torch.zeros(shape, dtype=TYPES[dtype][0])
 
 
+def empty(dtype: str, shape: tuple[int, ...]) -> Tensor:
+    """A tensor with anything in it."""
+    return torch.empty(shape, dtype=TYPES[dtype][0])
+
+
+def whole_type(dtype: str) -> str:
+    """The name of the whole numbers that hold a type's bits, as numpy has it."""
+    return f"int{8 * TYPES[dtype][1].itemsize}"
+
+
 def bits_of(tensor: Tensor) -> Array:
     """A contiguous tensor's memory as whole numbers: writing to them writes to the tensor."""
     return tensor.detach().view(-1).view(TYPES[type_name(tensor)][1]).numpy()
