@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-slow check bench docs-tables clean
+.PHONY: demo test test-slow check bench clean
 
 demo: $(VENV)/.ready ## train a sparse LeNet-5 on MNIST (six or seven minutes on two cores)
 	$(BIN)/sparsegate train lenet5-demo
