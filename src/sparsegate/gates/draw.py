@@ -16,8 +16,12 @@ class Draw(abc.ABC):
     """A way to make a mask from gates, and what to expect of the masks it makes."""
 
     @abc.abstractmethod
+    def score(self, gate: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        """What the mask to train with comes from: above 0.5 where a weight takes part."""
+
     def mask(self, gate: Float[Tensor, "*shape"]) -> Bool[Tensor, "*shape"]:
         """The mask to train with: true where a weight takes part."""
+        return self.score(gate) > OPEN_ABOVE
 
     @abc.abstractmethod
     def keep(self, gate: Float[Tensor, "*shape"]) -> Float[Tensor, ""]:
@@ -36,9 +40,9 @@ class Threshold(Draw):
     tensor([False, False,  True])
     """
 
-    def mask(self, gate: Float[Tensor, "*shape"]) -> Bool[Tensor, "*shape"]:
-        """True where the gate is above 0.5."""
-        return gate > OPEN_ABOVE
+    def score(self, gate: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        """The gate itself."""
+        return gate
 
     def keep(self, gate: Float[Tensor, "*shape"]) -> Float[Tensor, ""]:
         """The fraction of gates above 0.5."""
@@ -60,9 +64,9 @@ class Sample(Draw):
     tensor([False,  True])
     """
 
-    def mask(self, gate: Float[Tensor, "*shape"]) -> Bool[Tensor, "*shape"]:
-        """True with probability `gate`; a gate of 0 never opens and a gate of 1 never closes."""
-        return torch.rand_like(gate) < gate
+    def score(self, gate: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        """Above 0.5 with probability `gate`; a gate of 0 never opens and a gate of 1 never closes."""
+        return gate - torch.rand_like(gate) + OPEN_ABOVE
 
     def keep(self, gate: Float[Tensor, "*shape"]) -> Float[Tensor, ""]:
         """The mean gate."""

@@ -17,6 +17,7 @@ from sparsegate.models import MODELS
 from sparsegate.record import Record
 
 from .folder import RunFolder
+from .heap import keep_freed_memory
 from .loop import Loop
 from .run import Run
 from .seed import fold
@@ -32,6 +33,7 @@ def train(run: Run[Any], *, folder: Path | str = "runs", watch: Watcher | None =
     place = RunFolder(Path(folder) / run.name, run)
     if (record := place.record()) is not None:
         return record
+    keep_freed_memory()
     data = load_data(run.data)
     model = _build(run, data)
     accelerator = _accelerator(run)
