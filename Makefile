@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+SETUP := pyproject.toml constraints.txt setup.py $(wildcard src/sparsegate/kernels/csrc/*)
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .PHONY: demo test test-slow check bench clean
@@ -25,13 +26,13 @@ check: $(VENV)/.ready-dev ## style, types, layers
 bench: $(VENV)/.ready-dev ## the cost of gates and of the loop
 	$(BIN)/python benchmarks/epoch_cost.py
 
-$(VENV)/.ready: pyproject.toml constraints.txt
+$(VENV)/.ready: $(SETUP)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing (some minutes the first time) ..."
 	$(INSTALL) -e .
 	touch $@
 
-$(VENV)/.ready-dev: pyproject.toml constraints.txt
+$(VENV)/.ready-dev: $(SETUP)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing (some minutes the first time) ..."
 	$(INSTALL) -e ".[dev]"

@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from sparsegate.compress import FORMATS, Cost, Entry, position_entropy
 from sparsegate.compress.format import Elements, Plan
+from sparsegate.compress.gaps import _write_by_kernel_, _write_by_numpy_
+from sparsegate.kernels import KERNELS
 
 GAPS = FORMATS["gaps"]
 SPARSITIES = (0.01, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.99, 0.999)
@@ -136,3 +138,28 @@ def test_the_widest_parameter_cannot_overflow():
             quotients=np.array([1], np.uint8),
             remainders=np.ones(31, np.uint8),
         )
+
+
+@pytest.mark.skipif(KERNELS is None, reason="kernels not built")
+@given(
+    total=st.integers(0, 100_000),
+    keep=st.sampled_from([0.0001, 0.003, 0.05, 0.4]),
+    width=st.sampled_from(["int8", "int16", "int32", "int64"]),
+    threads=st.integers(1, 5),
+    seed=st.integers(0, 99),
+)
+def test_the_kernel_writes_what_numpy_writes_with_any_number_of_threads(total, keep, width, threads, seed):
+    random = np.random.default_rng(seed)
+    bits = np.where(random.random(total) < keep, random.integers(1, 100, total), 0).astype(width)
+    tensor = Elements(bits, (total,))
+    made = GAPS.encode(tensor)
+    plan, before = Plan((total,), tensor.num_kept, made.settings), torch.get_num_threads()
+    assume(plan.settings["of"] == "kept")
+    by_numpy, by_kernel = np.full(total, 85, width), np.full(total, 85, width)
+    _write_by_numpy_(plan, made.parts, by_numpy)
+    torch.set_num_threads(threads)
+    try:
+        _write_by_kernel_(KERNELS, plan, made.parts, by_kernel)
+    finally:
+        torch.set_num_threads(before)
+    assert np.array_equal(by_kernel, by_numpy)

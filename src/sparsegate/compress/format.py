@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from sparsegate.kernels import KERNELS
+
 from .cost import Cost
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -132,6 +134,8 @@ def check_bits(packed: Array, count: int, name: str) -> None:
 
 def num_ones(packed: Array) -> int:
     """How many bits are one."""
+    if KERNELS is not None and packed.flags.c_contiguous:
+        return int(KERNELS.sg_count_ones(packed.ctypes.data, packed.nbytes))
     if hasattr(np, "bitwise_count"):  # numpy 2
         return int(np.bitwise_count(packed).sum(dtype=np.int64))
     return int(ONES[packed].sum(dtype=np.int64))

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from ctypes import CDLL
 
 import numpy as np
+import torch
+
+from sparsegate.kernels import KERNELS
 
 from .cost import Cost
 from .format import (
@@ -67,16 +71,33 @@ class Gaps(Format):
 
     def write_(self, plan: Plan, parts: dict[str, Array], out: Array) -> None:
         """Adds the gaps up to positions and puts the values there, or everywhere else, a window at a time."""
-        of, done, used = plan.settings["of"], 0, 0
-        count = plan.kept if of == "kept" else plan.total - plan.kept
-        values = taken(parts, "values", str(out.dtype))
-        for marked in _positions(parts, count, plan.settings["rice"]):
-            end = int(marked[-1]) + 1
-            here = len(marked) if of == "kept" else end - done - len(marked)
-            marked -= done
-            _put(out[done:end], marked, values[used : used + here], of)
-            done, used = end, used + here
-        out[done:] = 0 if of == "kept" else values[used:]
+        if KERNELS is not None and plan.settings["of"] == "kept" and out.flags.c_contiguous:
+            _write_by_kernel_(KERNELS, plan, parts, out)
+        else:
+            _write_by_numpy_(plan, parts, out)
+
+
+def _write_by_kernel_(kernels: CDLL, plan: Plan, parts: dict[str, Array], out: Array) -> None:
+    quotients, planes = taken(parts, "quotients", "uint8"), _planes(parts, plan.kept, plan.settings["rice"])
+    values = taken(parts, "values", str(out.dtype))
+    quotients, planes, values = map(np.ascontiguousarray, (quotients, planes, values))
+    kernels.sg_gaps_write(
+        *(quotients.ctypes.data, len(quotients), planes.ctypes.data, planes.shape[1], len(planes)),
+        *(values.ctypes.data, plan.kept, out.itemsize, out.ctypes.data, len(out), torch.get_num_threads()),
+    )
+
+
+def _write_by_numpy_(plan: Plan, parts: dict[str, Array], out: Array) -> None:
+    of, done, used = plan.settings["of"], 0, 0
+    count = plan.kept if of == "kept" else plan.total - plan.kept
+    values = taken(parts, "values", str(out.dtype))
+    for marked in _positions(parts, count, plan.settings["rice"]):
+        end = int(marked[-1]) + 1
+        here = len(marked) if of == "kept" else end - done - len(marked)
+        marked -= done
+        _put(out[done:end], marked, values[used : used + here], of)
+        done, used = end, used + here
+    out[done:] = 0 if of == "kept" else values[used:]
 
 
 def _put(window: Array, marked: Array, values: Array, of: str) -> None:

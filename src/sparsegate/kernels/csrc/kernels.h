@@ -1,0 +1,18 @@
+/* What every kernel needs: plain C11, with OpenMP where there is one; called through ctypes on tensors' pointers. */
+#ifndef SPARSEGATE_KERNELS_H
+#define SPARSEGATE_KERNELS_H
+
+#if defined(_WIN32)
+#define KERNEL __declspec(dllexport)
+#else
+#define KERNEL __attribute__((visibility("default")))
+#endif
+
+/* A function that is compiled twice, and chosen for the processor when the library is loaded. */
+#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__)
+#define FOR_EACH_PROCESSOR __attribute__((target_clones("arch=haswell", "default")))
+#else
+#define FOR_EACH_PROCESSOR
+#endif
+
+#endif

@@ -1,0 +1,38 @@
+"""Finds the compiled kernels and tells ctypes what they take."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+import torch  # loaded before the kernels, so that both share torch's OpenMP threads
+
+assert torch
+POINTER, LONG, INT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
+SIGNATURES = {
+    "sg_count_ones": (POINTER, LONG),
+    "sg_gaps_write": (POINTER, LONG, POINTER, LONG, INT, POINTER, LONG, INT, POINTER, LONG, INT),
+}
+
+
+def explain_missing() -> str:
+    """What to tell a user who would be faster with kernels."""
+    return "the C kernels were not built; install a C compiler, then install sparsegate again"
+
+
+def _load() -> ctypes.CDLL | None:
+    here = Path(__file__).parent
+    found = [path for suffix in EXTENSION_SUFFIXES if (path := here / f"_c{suffix}").exists()]
+    if not found or os.environ.get("SPARSEGATE_KERNELS") == "off":
+        return None
+    library = ctypes.CDLL(str(found[0]))
+    for name, takes in SIGNATURES.items():
+        getattr(library, name).argtypes = takes
+        getattr(library, name).restype = LONG
+    return library
+
+
+KERNELS = _load()
+"""The library, or nothing: it was not built, or the environment says SPARSEGATE_KERNELS=off."""

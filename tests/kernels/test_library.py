@@ -1,0 +1,31 @@
+"""The compiled kernels are found, can be switched off, and share torch's threads."""
+
+import shutil
+
+import pytest
+
+from sparsegate.kernels import KERNELS, explain_missing
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler was there at installation")
+def test_where_there_is_a_compiler_the_kernels_are_built():
+    assert KERNELS is not None, explain_missing()
+
+
+def test_the_environment_can_switch_them_off(python, environment):
+    environment["SPARSEGATE_KERNELS"] = "off"
+    done = python("-c", "from sparsegate.kernels import KERNELS; print(KERNELS)")
+    assert done.stdout.strip() == "None", done.stderr
+
+
+@pytest.mark.skipif(KERNELS is None, reason="kernels not built")
+def test_the_kernels_use_the_threads_of_torch(python):
+    count = (
+        "import os, torch; from sparsegate.kernels import KERNELS; torch.set_num_threads(3)\n"
+        "torch.ones(3_000_000).add_(1); before = len(os.listdir('/proc/self/task'))\n"
+        "from sparsegate.compress import compress\n"
+        "packed = compress({'w': (torch.rand(100_000) < 0.1).float()}); packed.state_dict()\n"
+        "print(len(os.listdir('/proc/self/task')) - before)"
+    )
+    done = python("-c", count)
+    assert done.stdout.strip() == "0", done.stderr
