@@ -15,6 +15,7 @@ PUBLIC = [
     "Penalty",
     "Sample",
     "Select",
+    "SparseNetwork",
     "Threshold",
     "__version__",
     "average",
@@ -28,6 +29,7 @@ PUBLIC = [
     "ramp",
     "remove_dead_paths",
     "shrink",
+    "sparse",
     "weights",
 ]
 

@@ -18,6 +18,7 @@ from sparsegate.gates import (
 )
 from sparsegate.optimizer import GateSGD
 from sparsegate.penalty import Penalty
+from sparsegate.runtime import SparseNetwork, sparse
 from sparsegate.schedule import cosine, ramp
 from sparsegate.version import VERSION as __version__
 
@@ -32,6 +33,7 @@ __all__ = [
     "Penalty",
     "Sample",
     "Select",
+    "SparseNetwork",
     "Threshold",
     "__version__",
     "average",
@@ -45,5 +47,6 @@ __all__ = [
     "ramp",
     "remove_dead_paths",
     "shrink",
+    "sparse",
     "weights",
 ]

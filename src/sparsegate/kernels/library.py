@@ -12,6 +12,9 @@ import torch  # loaded before the kernels, so that both share torch's OpenMP thr
 assert torch
 POINTER, LONG, INT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
 SIGNATURES = {
+    "sg_chain": (POINTER, POINTER, POINTER, LONG, POINTER, LONG, LONG, LONG),
+    "sg_chain_scratch": (POINTER, LONG, LONG),
+    "sg_variant": (),
     "sg_count_ones": (POINTER, LONG),
     "sg_gaps_write": (POINTER, LONG, POINTER, LONG, INT, POINTER, LONG, INT, POINTER, LONG, INT),
 }

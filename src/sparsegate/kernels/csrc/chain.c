@@ -1,0 +1,90 @@
+/* Runs images through a chain of sparse layers: shares the work among threads and picks the processor's variant. */
+#include "chain.h"
+#include "kernels.h"
+
+#if defined(_OPENMP)
+#include <omp.h>
+#else
+static int omp_get_thread_num(void) { return 0; }
+static int omp_get_num_threads(void) { return 1; }
+#endif
+
+enum { PLAIN, AVX2, AVX512 };
+
+/* The best variant for this processor. */
+KERNEL int64_t sg_variant(void)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq"))
+        return AVX512;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return AVX2;
+#endif
+    return PLAIN;
+}
+
+static Run run_for(int64_t variant, int64_t single)
+{
+#if defined(__x86_64__)
+    if (variant == AVX512)
+        return single ? sg_single_avx512 : sg_panel_avx512;
+    if (variant == AVX2)
+        return single ? sg_single_avx2 : sg_panel_avx2;
+#endif
+    (void)variant;
+    return single ? sg_single_plain : sg_panel_plain;
+}
+
+static int64_t lanes_of(const Chain *chain, int64_t single)
+{
+    return single ? 1 : LANES * chain->vectors;
+}
+
+/* Floats that one thread's buffers and sums take. */
+static int64_t share_of(const Chain *chain, int64_t single)
+{
+    int64_t sums = single ? chain->single_rows : chain->panel_rows;
+    return 2 * (chain->buffer_size * lanes_of(chain, single) + SLACK) + sums + SLACK;
+}
+
+/* Floats of scratch memory that `sg_chain` needs. */
+KERNEL int64_t sg_chain_scratch(const Chain *chain, int64_t single, int64_t num_threads)
+{
+    return share_of(chain, single) * num_threads;
+}
+
+/* A task for the images from `first` on, with the buffers of thread `owner` and the sums of thread `part`. */
+static Task task_for(const Chain *chain, const float *in, float *out, float *scratch, int64_t single, int64_t owner)
+{
+    int64_t lanes = lanes_of(chain, single), size = chain->buffer_size * lanes + SLACK;
+    float *mine = scratch + owner * share_of(chain, single);
+    Task task = {chain, in, out, {mine, mine + size}, mine + 2 * size, 0, 0, single ? 1 : chain->vectors, 0, 1};
+    return task;
+}
+
+/* Sends `count` images through the chain, one at a time or in panels; with fewer panels than threads, threads share the
+ * rows of every layer, otherwise each takes whole panels. */
+KERNEL int64_t sg_chain(const Chain *chain, const float *in, float *out, int64_t count, float *scratch, int64_t single,
+                        int64_t num_threads, int64_t variant)
+{
+    const Run run = run_for(variant, single);
+    const int64_t lanes = lanes_of(chain, single), num_panels = (count + lanes - 1) / lanes;
+    const int together = num_threads > 1 && num_panels < num_threads;
+#pragma omp parallel num_threads(num_threads) if (num_threads > 1)
+    {
+        int me = omp_get_thread_num(), all = omp_get_num_threads();
+        Task task = task_for(chain, in, out, scratch, single, together ? 0 : me);
+        if (together) {
+            task.sums = task_for(chain, in, out, scratch, single, me).sums;
+            task.part = me;
+            task.num_parts = all;
+        }
+        for (int64_t panel = together ? 0 : me; panel < num_panels; panel += together ? 1 : all) {
+            task.first = panel * lanes;
+            task.count = count - task.first < lanes ? count - task.first : lanes;
+            run(&task);
+        }
+    }
+    return 0;
+}

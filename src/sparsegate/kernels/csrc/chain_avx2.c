@@ -1,0 +1,37 @@
+/* Chains of sparse layers on processors with AVX2: a vector is two registers. */
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#define NAME(x) x##_avx2
+#define TARGET __attribute__((target("avx2,fma")))
+#define MAX_TILE 6
+#define LARGER(one, two) sg_larger(one, two)
+#define GATHER(base, index) sg_gather(base, index)
+
+typedef float Wide __attribute__((vector_size(64), aligned(4)));
+typedef union {
+    Wide whole;
+    __m256 half[2];
+} Halves;
+
+TARGET static inline Wide sg_larger(Wide one, Wide two)
+{
+    Halves a = {one}, b = {two};
+    a.half[0] = _mm256_max_ps(a.half[0], b.half[0]);
+    a.half[1] = _mm256_max_ps(a.half[1], b.half[1]);
+    return a.whole;
+}
+
+TARGET static inline Wide sg_gather(const float *base, const unsigned short *index)
+{
+    Halves out;
+    for (int h = 0; h < 2; h++) {
+        __m128i places = _mm_loadu_si128((const __m128i *)(const void *)(index + 8 * h));
+        out.half[h] = _mm256_i32gather_ps(base, _mm256_cvtepu16_epi32(places), 4);
+    }
+    return out.whole;
+}
+#include "variant.h"
+#else
+typedef int nothing_here;
+#endif

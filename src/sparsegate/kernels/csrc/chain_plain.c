@@ -1,0 +1,24 @@
+/* Chains of sparse layers on any processor: the compiler makes of a vector what it has, such as four of NEON's. */
+#define NAME(x) x##_plain
+#define TARGET
+#define MAX_TILE 6
+#define LARGER(one, two) sg_larger(one, two)
+#define GATHER(base, index) sg_gather(base, index)
+
+typedef float Wide __attribute__((vector_size(64), aligned(4)));
+typedef int Mask __attribute__((vector_size(64), aligned(4)));
+
+static inline Wide sg_larger(Wide one, Wide two)
+{
+    Mask first = one > two;
+    return (Wide)((first & (Mask)one) | (~first & (Mask)two));
+}
+
+static inline Wide sg_gather(const float *base, const unsigned short *index)
+{
+    Wide out;
+    for (int i = 0; i < 16; i++)
+        out[i] = base[index[i]];
+    return out;
+}
+#include "variant.h"

@@ -1,0 +1,461 @@
+/* The micro-kernel and all that is built on it, for one kind of processor.
+ *
+ * Included once for each, with NAME(x), TARGET (a function attribute or nothing), MAX_TILE (vectors that fit into the
+ * registers), LARGER(one, two) and GATHER(base, index) defined. Everything is one form: acc[t] += value[k] * x[offset[k] + 16 t], for t in a
+ * tile of vectors that stay in registers along a row's weights.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "chain.h"
+
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 32")
+#endif
+#define INLINE TARGET static inline __attribute__((always_inline))
+#define BARRIER(task)                                                                                                  \
+    if ((task)->num_parts > 1) {                                                                                       \
+        _Pragma("omp barrier")                                                                                         \
+    }
+
+/* A step of the transposition of sixteen vectors of sixteen: lanes of pairs of vectors, DISTANCE apart, change places. */
+#define SWAP(a, b, DISTANCE, LOW, HIGH)                                                                                \
+    UNROLL for (int i = 0; i < LANES; i++) if (!(i & DISTANCE))                                                        \
+    {                                                                                                                  \
+        b[i] = __builtin_shufflevector(a[i], a[i + DISTANCE], LOW);                                                    \
+        b[i + DISTANCE] = __builtin_shufflevector(a[i], a[i + DISTANCE], HIGH);                                        \
+    }
+#define TRANSPOSE(a, b)                                                                                                \
+    SWAP(a, b, 1, LOW_1, HIGH_1) SWAP(b, a, 2, LOW_2, HIGH_2) SWAP(a, b, 4, LOW_4, HIGH_4) SWAP(b, a, 8, LOW_8, HIGH_8)
+#define LOW_1 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30
+#define HIGH_1 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31
+#define LOW_2 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29
+#define HIGH_2 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31
+#define LOW_4 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27
+#define HIGH_4 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31
+#define LOW_8 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23
+#define HIGH_8 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31
+
+typedef float Vector __attribute__((vector_size(4 * LANES), aligned(4)));
+typedef float Half __attribute__((vector_size(2 * LANES), aligned(4)));
+
+INLINE Vector NAME(all)(float value)
+{
+    return value - (Vector){0};
+}
+
+INLINE const Vector *NAME(at)(const float *base, int64_t bytes)
+{
+    return (const Vector *)(const void *)((const char *)base + bytes);
+}
+
+/* Rows r0 .. r1 of one block of columns, on `tile` vectors of x: sums go to out + r * out_step, from the bias at first.
+ * Few vectors take several accumulators each, or every weight would wait for the one before. */
+INLINE void NAME(tile)(const int tile, const Rows *rows, const int64_t num_rows, int64_t block, int64_t r0, int64_t r1,
+                       const float *x, const float *bias, float *out, int64_t out_step)
+{
+    const int chains = tile >= 4 ? 1 : tile >= 2 ? 2 : 4;
+    const int32_t *start = rows->start + block * (num_rows + 1);
+    const int32_t *offset = rows->offset;
+    const float *value = rows->value;
+    for (int64_t r = r0; r < r1; r++) {
+        Vector *to = (Vector *)(void *)(out + (r - r0) * out_step);
+        Vector sum[MAX_TILE < 6 ? 6 : MAX_TILE];
+        UNROLL for (int t = 0; t < tile; t++) sum[t] = block ? to[t] : NAME(all)(bias[r]);
+        UNROLL for (int t = tile; t < tile * chains; t++) sum[t] = NAME(all)(0);
+        int32_t k = start[r], end = start[r + 1];
+        for (; k + chains <= end; k += chains) {
+            UNROLL for (int c = 0; c < chains; c++)
+            {
+                const Vector *from = NAME(at)(x, offset[k + c]);
+                const Vector weight = NAME(all)(value[k + c]);
+                UNROLL for (int t = 0; t < tile; t++) sum[c * tile + t] += weight * from[t];
+            }
+        }
+        for (; k < end; k++) {
+            const Vector *from = NAME(at)(x, offset[k]);
+            const Vector weight = NAME(all)(value[k]);
+            UNROLL for (int t = 0; t < tile; t++) sum[t] += weight * from[t];
+        }
+        UNROLL for (int c = 1; c < chains; c++)
+        {
+            UNROLL for (int t = 0; t < tile; t++) sum[t] += sum[c * tile + t];
+        }
+        UNROLL for (int t = 0; t < tile; t++) to[t] = sum[t];
+    }
+}
+
+#define CASE(T)                                                                                                        \
+    case T:                                                                                                            \
+        NAME(tile)(T <= MAX_TILE ? T : 1, rows, num_rows, block, r0, r1, x, bias, out, out_step);                      \
+        break;
+
+/* All blocks of columns, one after the other, so that a block's inputs serve all rows while they are near. */
+TARGET static void NAME(rows)(int64_t tile, const Rows *rows, int64_t num_rows, int64_t r0, int64_t r1, const float *x,
+                              const float *bias, float *out, int64_t out_step)
+{
+    for (int64_t block = 0; block < rows->num_blocks; block++) {
+        switch (tile) {
+            CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) CASE(9) CASE(10) CASE(11) CASE(12) CASE(13)
+            CASE(14) CASE(15) CASE(16) CASE(17) CASE(18) CASE(19) CASE(20) CASE(21) CASE(22) CASE(23) CASE(24) CASE(25)
+            CASE(26) CASE(27) CASE(28)
+        }
+    }
+}
+
+/* Widths of the tiles that cover `vectors`: as equal as can be. */
+INLINE int64_t NAME(tile_for)(int64_t vectors)
+{
+    int64_t num_tiles = (vectors + MAX_TILE - 1) / MAX_TILE;
+    return (vectors + num_tiles - 1) / num_tiles;
+}
+
+/* Where pixel (y, x) of channel c stands in the padded input of a layer; without a next layer, pixels are just in order. */
+INLINE int64_t NAME(place)(const Layer *next, int64_t height, int64_t width, int64_t c, int64_t y, int64_t x)
+{
+    if (!next || next->is_linear)
+        return (c * height + y) * width + x;
+    int64_t py = y + next->pad_y, px = x + next->pad_x;
+    int64_t phase = (c * next->stride_y + py % next->stride_y) * next->stride_x + px % next->stride_x;
+    return (phase * next->height + py / next->stride_y) * next->width + px / next->stride_x;
+}
+
+/* The rows that are this thread's: as many weights as every other's. */
+INLINE int64_t NAME(split)(const Layer *layer, int64_t part, int64_t num_parts)
+{
+    int64_t wanted = layer->work[layer->rows] * part / num_parts, low = 0, high = layer->rows;
+    if (part == num_parts)
+        return layer->rows;
+    while (low < high) {
+        int64_t middle = (low + high) / 2;
+        if (layer->work[middle] < wanted)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+INLINE int64_t NAME(split_slices)(const Slices *slices, int64_t part, int64_t num_parts)
+{
+    int64_t wanted = slices->start[slices->num_slices] * part / num_parts, s = 0;
+    if (part == num_parts)
+        return slices->num_slices;
+    while (s < slices->num_slices && slices->start[s] < wanted)
+        s++;
+    return s;
+}
+
+INLINE void NAME(clear)(const Layer *layer, float *buffer, int64_t lanes)
+{
+    if (layer && !layer->is_linear && (layer->pad_y || layer->pad_x || layer->stride_y > 1 || layer->stride_x > 1))
+        memset(buffer, 0, (size_t)(layer->input_size * lanes) * sizeof(float));
+}
+
+/* ---- sixteen images at a time, or 16 * vectors in chains of linear layers: the images are innermost ---- */
+
+/* Sixteen features of sixteen images, transposed; images beyond the last repeat it. */
+TARGET static void NAME(transpose_in)(const float *const from[LANES], int64_t feature, int64_t count, float *to,
+                                      int64_t step)
+{
+    if (count < LANES) {
+        for (int64_t f = 0; f < count; f++)
+            for (int i = 0; i < LANES; i++)
+                to[f * step + i] = from[i][feature + f];
+        return;
+    }
+    Vector a[LANES], b[LANES];
+    UNROLL for (int i = 0; i < LANES; i++) a[i] = *NAME(at)(from[i], 4 * feature);
+    TRANSPOSE(a, b)
+    UNROLL for (int f = 0; f < LANES; f++) * (Vector *)(void *)(to + f * step) = a[f];
+}
+
+TARGET static void NAME(panel_in)(const Task *task)
+{
+    const Chain *chain = task->chain;
+    const Layer *layer = chain->layers;
+    int64_t height = chain->in_height, width = chain->in_width, lanes = LANES * task->vectors;
+    int64_t size = chain->channels * height * width;
+    int64_t line = layer->is_linear ? size : width; /* neighbours that stay neighbours */
+    int64_t jump = layer->is_linear ? 1 : layer->stride_x;
+    for (int64_t v = 0; v < task->vectors; v++) {
+        const float *from[LANES];
+        for (int64_t i = 0; i < LANES; i++) {
+            int64_t image = v * LANES + i < task->count ? v * LANES + i : task->count - 1;
+            from[i] = task->in + (task->first + image) * size;
+        }
+        int64_t num_lines = size / line;
+        int64_t step = line > 64 * LANES ? LANES * 16 : line; /* long lines are shared by the threads in pieces */
+        int64_t pieces = (line + step - 1) / step;
+        for (int64_t job = task->part; job < num_lines * pieces; job += task->num_parts) {
+            int64_t l = job / pieces, begin = job % pieces * step, end = begin + step < line ? begin + step : line;
+            int64_t c = l / height, y = l % height;
+            for (int64_t next = begin; next < end; next += jump == 1 ? LANES : 1) {
+                /* the last sixteen of a line overlap those before */
+                int64_t x = jump == 1 && end - next < LANES && end - begin >= LANES ? end - LANES : next;
+                int64_t count = jump == 1 ? (end - x < LANES ? end - x : LANES) : 1;
+                int64_t to = layer->is_linear ? l * line + x : NAME(place)(layer, height, width, c, y, x);
+                NAME(transpose_in)(from, l * line + x, count, task->buffer[0] + to * lanes + v * LANES, lanes);
+            }
+        }
+    }
+}
+
+TARGET static void NAME(panel_out)(const Task *task, const float *from)
+{
+    int64_t size = task->chain->out_size, lanes = LANES * task->vectors;
+    for (int64_t i = task->part; i < task->count; i += task->num_parts)
+        for (int64_t f = 0; f < size; f++)
+            task->out[(task->first + i) * size + f] = from[f * lanes + i];
+}
+
+/* One line of a convolution's output, pooled and rectified, to its place in the next layer's input. */
+INLINE void NAME(panel_pool)(const int64_t pool, const Layer *layer, const Layer *next, const float *sums, int64_t r0,
+                             int64_t r1, int64_t y, float *out)
+{
+    const int64_t line = layer->conv_width * LANES, step = layer->pool_stride;
+    const int64_t jump = next && !next->is_linear ? next->stride_x : 1;
+    const Vector floor = NAME(all)(layer->relu ? 0 : -INFINITY);
+    for (int64_t r = r0; r < r1; r++) {
+        const float *mine = sums + (r - r0) * pool * line;
+        float *to = out + LANES * NAME(place)(next, layer->out_height, layer->out_width, r, y, 0);
+        for (int64_t x = 0; x < layer->out_width; x++, to += LANES) {
+            Vector most = floor;
+            for (int64_t py = 0; py < pool; py++)
+                for (int64_t px = 0; px < pool; px++)
+                    most = LARGER(most, *NAME(at)(mine + py * line, 64 * (x * step + px)));
+            if (jump > 1)
+                to = out + LANES * NAME(place)(next, layer->out_height, layer->out_width, r, y, x);
+            *(Vector *)(void *)to = most;
+        }
+    }
+}
+
+TARGET static void NAME(panel_conv)(const Layer *layer, const Layer *next, int64_t r0, int64_t r1, const float *in,
+                                    float *sums, float *out)
+{
+    const int64_t pool = layer->pool, line = layer->conv_width * LANES;
+    const int64_t tile = NAME(tile_for)(layer->conv_width);
+    for (int64_t y = 0; y < layer->conv_height; y++) {
+        for (int64_t x = 0; x < layer->conv_width; x += tile) {
+            int64_t here = layer->conv_width - x < tile ? layer->conv_width - x : tile;
+            NAME(rows)(here, &layer->panel, layer->rows, r0, r1, in + (y * layer->width + x) * LANES, layer->bias,
+                       sums + y % pool * line + x * LANES, pool * line);
+        }
+        int64_t top = y - pool + 1;
+        if (top >= 0 && top % layer->pool_stride == 0 && top / layer->pool_stride < layer->out_height)
+            switch (pool) {
+            case 1: NAME(panel_pool)(1, layer, next, sums, r0, r1, top / layer->pool_stride, out); break;
+            case 2: NAME(panel_pool)(2, layer, next, sums, r0, r1, top / layer->pool_stride, out); break;
+            case 3: NAME(panel_pool)(3, layer, next, sums, r0, r1, top / layer->pool_stride, out); break;
+            default: NAME(panel_pool)(pool, layer, next, sums, r0, r1, top / layer->pool_stride, out);
+            }
+    }
+}
+
+TARGET static void NAME(panel_linear)(const Layer *layer, int64_t r0, int64_t r1, int64_t vectors, const float *in,
+                                      float *out)
+{
+    const int64_t lanes = LANES * vectors;
+    for (int64_t v = 0; v < vectors; v += MAX_TILE) {
+        int64_t here = vectors - v < MAX_TILE ? vectors - v : MAX_TILE;
+        NAME(rows)(here, &layer->panel, layer->rows, r0, r1, in + v * LANES, layer->bias, out + r0 * lanes + v * LANES,
+                   lanes);
+    }
+    if (layer->relu)
+        for (int64_t i = r0 * vectors; i < r1 * vectors; i++) {
+            Vector *each = (Vector *)(void *)(out + i * LANES);
+            *each = LARGER(*each, NAME(all)(0));
+        }
+}
+
+TARGET void NAME(sg_panel)(const Task *task)
+{
+    const Chain *chain = task->chain;
+    const int64_t lanes = LANES * task->vectors;
+    if (task->part == 0)
+        NAME(clear)(chain->layers, task->buffer[0], lanes);
+    BARRIER(task)
+    NAME(panel_in)(task);
+    for (int64_t l = 0; l < chain->num_layers; l++) {
+        const Layer *layer = chain->layers + l, *next = l + 1 < chain->num_layers ? layer + 1 : 0;
+        const float *in = task->buffer[l % 2];
+        float *out = task->buffer[(l + 1) % 2];
+        int64_t r0 = NAME(split)(layer, task->part, task->num_parts);
+        int64_t r1 = NAME(split)(layer, task->part + 1, task->num_parts);
+        BARRIER(task) /* nobody reads any more what is cleared now */
+        if (task->part == 0)
+            NAME(clear)(next, out, lanes);
+        BARRIER(task)
+        if (layer->is_linear)
+            NAME(panel_linear)(layer, r0, r1, task->vectors, in, out);
+        else
+            NAME(panel_conv)(layer, next, r0, r1, in, task->sums, out);
+    }
+    BARRIER(task)
+    NAME(panel_out)(task, task->buffer[chain->num_layers % 2]);
+    BARRIER(task)
+}
+
+/* ---- one image: the positions of a convolution are innermost, its lines laid end to end ---- */
+
+TARGET static void NAME(single_in)(const Task *task)
+{
+    const Chain *chain = task->chain;
+    const Layer *layer = chain->layers;
+    int64_t height = chain->in_height, width = chain->in_width, size = chain->channels * height * width;
+    const float *from = task->in + task->first * size;
+    if (layer->is_linear) {
+        if (task->part == 0)
+            memcpy(task->buffer[0], from, (size_t)size * sizeof(float));
+        return;
+    }
+    for (int64_t l = task->part; l < chain->channels * height; l += task->num_parts) {
+        if (layer->stride_x == 1) {
+            float *to = task->buffer[0] + NAME(place)(layer, height, width, l / height, l % height, 0);
+            memcpy(to, from + l * width, (size_t)width * sizeof(float));
+            continue;
+        }
+        for (int64_t x = 0; x < width; x++)
+            task->buffer[0][NAME(place)(layer, height, width, l / height, l % height, x)] = from[l * width + x];
+    }
+}
+
+INLINE void NAME(single_pool)(const int64_t pool, const int64_t step, const Layer *layer, const Layer *next, int64_t line,
+                              const float *sums, int64_t row, float *out)
+{
+    const int64_t jump = next && !next->is_linear ? next->stride_x : 1;
+    const float floor = layer->relu ? 0 : -INFINITY;
+    for (int64_t y = 0; y < layer->out_height; y++) {
+        const float *from = sums + y * step * line;
+        float *to = out + NAME(place)(next, layer->out_height, layer->out_width, row, y, 0);
+        for (int64_t x = 0; x < layer->out_width; x++) {
+            float most = floor;
+            for (int64_t py = 0; py < pool; py++)
+                for (int64_t px = 0; px < pool; px++) {
+                    float other = from[py * line + x * step + px];
+                    most = most > other ? most : other; /* a NaN stays, as in torch's rectifier */
+                }
+            if (jump > 1)
+                out[NAME(place)(next, layer->out_height, layer->out_width, row, y, x)] = most;
+            else
+                to[x] = most;
+        }
+    }
+}
+
+TARGET static void NAME(single_pools)(const Layer *layer, const Layer *next, int64_t line, const float *sums, int64_t row,
+                                      float *out)
+{
+    if (layer->pool == 1 && layer->pool_stride == 1)
+        NAME(single_pool)(1, 1, layer, next, line, sums, row, out);
+    else if (layer->pool == 2 && layer->pool_stride == 2)
+        NAME(single_pool)(2, 2, layer, next, line, sums, row, out);
+    else
+        NAME(single_pool)(layer->pool, layer->pool_stride, layer, next, line, sums, row, out);
+}
+
+/* Rows r0 .. r1 of a convolution whose output is at most eight wide, `tile` of its lines at a time. */
+INLINE void NAME(narrow)(const int tile, const Rows *rows, const int64_t num_rows, int64_t block, int64_t r0, int64_t r1,
+                         const float *x, int64_t line, const float *bias, float *out, int64_t out_step)
+{
+    const int32_t *start = rows->start + block * (num_rows + 1);
+    for (int64_t r = r0; r < r1; r++) {
+        Half *to = (Half *)(void *)(out + (r - r0) * out_step);
+        Half sum[8];
+        UNROLL for (int t = 0; t < tile; t++) sum[t] = block ? to[t] : bias[r] - (Half){0};
+        for (int32_t k = start[r]; k < start[r + 1]; k++) {
+            const float *from = (const float *)(const void *)NAME(at)(x, rows->offset[k]);
+            const Half weight = rows->value[k] - (Half){0};
+            UNROLL for (int t = 0; t < tile; t++) sum[t] += weight * *(const Half *)(const void *)(from + t * line);
+        }
+        UNROLL for (int t = 0; t < tile; t++) to[t] = sum[t];
+    }
+}
+
+#define NARROW(T)                                                                                                      \
+    case T:                                                                                                            \
+        NAME(narrow)(T, rows, layer->rows, b, r0, r1, in + y * layer->width, layer->width, layer->bias, to, step);     \
+        break;
+
+TARGET static void NAME(narrow_conv)(const Layer *layer, int64_t r0, int64_t r1, const float *in, float *sums, int64_t step)
+{
+    const Rows *rows = &layer->single;
+    for (int64_t b = 0; b < rows->num_blocks; b++)
+        for (int64_t y = 0; y < layer->conv_height; y += 8) {
+            float *to = sums + y * 8;
+            switch (layer->conv_height - y < 8 ? layer->conv_height - y : 8) {
+                NARROW(1) NARROW(2) NARROW(3) NARROW(4) NARROW(5) NARROW(6) NARROW(7) NARROW(8)
+            }
+        }
+}
+
+TARGET static void NAME(single_conv)(const Layer *layer, const Layer *next, int64_t r0, int64_t r1, const float *in,
+                                     float *sums, float *out)
+{
+    const int is_narrow = layer->conv_width <= 8;
+    const int64_t positions = (layer->conv_height - 1) * layer->width + layer->conv_width;
+    const int64_t vectors = (positions + LANES - 1) / LANES, tile = NAME(tile_for)(vectors);
+    const int64_t step = is_narrow ? 8 * layer->conv_height : vectors * LANES;
+    if (is_narrow)
+        NAME(narrow_conv)(layer, r0, r1, in, sums, step);
+    else
+        for (int64_t v = 0; v < vectors; v += tile) {
+            int64_t here = vectors - v < tile ? vectors - v : tile;
+            NAME(rows)(here, &layer->single, layer->rows, r0, r1, in + v * LANES, layer->bias, sums + v * LANES, step);
+        }
+    for (int64_t r = r0; r < r1; r++)
+        NAME(single_pools)(layer, next, is_narrow ? 8 : layer->width, sums + (r - r0) * step, r, out);
+}
+
+TARGET static void NAME(single_linear)(const Layer *layer, int64_t s0, int64_t s1, const float *in, float *out)
+{
+    const Slices *slices = &layer->slices;
+    for (int64_t s = s0; s < s1; s++) {
+        Vector sum[4] = {{0}, {0}, {0}, {0}};
+        int32_t k = slices->start[s], end = slices->start[s + 1];
+        for (; k + 4 <= end; k += 4)
+            UNROLL for (int c = 0; c < 4; c++) sum[c] +=
+                *NAME(at)(slices->value, 64 * (int64_t)(k + c)) * GATHER(in, slices->column + 16 * (int64_t)(k + c));
+        for (; k < end; k++)
+            sum[0] += *NAME(at)(slices->value, 64 * (int64_t)k) * GATHER(in, slices->column + 16 * (int64_t)k);
+        sum[0] += sum[1] + sum[2] + sum[3];
+        for (int i = 0; i < LANES; i++) {
+            int32_t row = slices->row[16 * s + i];
+            if (row < 0)
+                continue;
+            float value = sum[0][i] + layer->bias[row];
+            out[row] = layer->relu && value < 0 ? 0 : value;
+        }
+    }
+}
+
+TARGET void NAME(sg_single)(const Task *task)
+{
+    const Chain *chain = task->chain;
+    if (task->part == 0)
+        NAME(clear)(chain->layers, task->buffer[0], 1);
+    BARRIER(task)
+    NAME(single_in)(task);
+    for (int64_t l = 0; l < chain->num_layers; l++) {
+        const Layer *layer = chain->layers + l, *next = l + 1 < chain->num_layers ? layer + 1 : 0;
+        const float *in = task->buffer[l % 2];
+        float *out = l + 1 < chain->num_layers ? task->buffer[(l + 1) % 2] : task->out + task->first * chain->out_size;
+        BARRIER(task)
+        if (task->part == 0)
+            NAME(clear)(next, out, 1);
+        BARRIER(task)
+        if (layer->is_linear) {
+            int64_t s0 = NAME(split_slices)(&layer->slices, task->part, task->num_parts);
+            int64_t s1 = NAME(split_slices)(&layer->slices, task->part + 1, task->num_parts);
+            NAME(single_linear)(layer, s0, s1, in, out);
+        } else {
+            int64_t r0 = NAME(split)(layer, task->part, task->num_parts);
+            int64_t r1 = NAME(split)(layer, task->part + 1, task->num_parts);
+            NAME(single_conv)(layer, next, r0, r1, in, task->sums, out);
+        }
+    }
+    BARRIER(task)
+}

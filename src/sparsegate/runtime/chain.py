@@ -1,0 +1,221 @@
+"""A chain of sparse layers that one call in C runs: convolutions, linear layers, what follows each."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy.typing import NDArray
+from torch import Tensor
+
+from sparsegate.kernels import KERNELS
+
+from .matrix import LANES, LONG, POINTER, CRows, CSlices, Rows, Slices, Weights, columns_in_block
+
+MAX_VECTORS = 4
+MOST_COLUMNS = 2**16  # of slices, whose columns are 16-bit numbers
+
+
+class CLayer(ctypes.Structure):
+    """`Layer` of chain.h."""
+
+    _fields_ = (
+        *((name, LONG) for name in ("is_linear", "relu", "pad_y", "pad_x", "stride_y", "stride_x", "height", "width")),
+        *((name, LONG) for name in ("input_size", "rows", "conv_height", "conv_width", "pool", "pool_stride")),
+        *((name, LONG) for name in ("out_height", "out_width")),
+        ("bias", POINTER),
+        ("work", POINTER),
+        ("panel", CRows),
+        ("single", CRows),
+        ("slices", CSlices),
+    )
+
+
+class CChain(ctypes.Structure):
+    """`Chain` of chain.h."""
+
+    _fields_ = (
+        ("layers", POINTER),
+        *((name, LONG) for name in ("num_layers", "channels", "in_height", "in_width", "out_size", "buffer_size")),
+        *((name, LONG) for name in ("panel_rows", "single_rows", "vectors")),
+    )
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A linear or convolutional layer with the pooling and the rectifier that follow it."""
+
+    weight: Float[Tensor, "rows columns *kernel"]
+    bias: Float[Tensor, " rows"] | None
+    in_shape: tuple[int, int, int]
+    """Channels, height and width of one input; a vector of features is one by one."""
+    stride: tuple[int, int] = (1, 1)
+    padding: tuple[int, int] = (0, 0)
+    dilation: tuple[int, int] = (1, 1)
+    groups: int = 1
+    pool: int = 1
+    pool_stride: int = 1
+    relu: bool = False
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether it takes a vector of features."""
+        return self.weight.ndim == 2
+
+    @property
+    def phase(self) -> tuple[int, int]:
+        """Height and width of one of the stride's phases of the padded input."""
+        sizes = zip(self.in_shape[1:], self.padding, self.stride, strict=True)
+        height, width = (-(-(size + 2 * pad) // stride) for size, pad, stride in sizes)
+        return height, width
+
+    @property
+    def input_size(self) -> int:
+        """Floats of the padded input of one image."""
+        return self.in_shape[0] * prod(self.stride) * prod(self.phase)
+
+    @property
+    def conv_shape(self) -> tuple[int, int]:
+        """Height and width of the output before pooling."""
+        if self.is_linear:
+            return 1, 1
+        sizes = zip(self.in_shape[1:], self.weight.shape[2:], self.stride, self.padding, self.dilation, strict=True)
+        height, width = ((size + 2 * pad - dil * (taps - 1) - 1) // step + 1 for size, taps, step, pad, dil in sizes)
+        return height, width
+
+    @property
+    def out_shape(self) -> tuple[int, int, int]:
+        """Channels, height and width of one output."""
+        height, width = ((size - self.pool) // self.pool_stride + 1 for size in self.conv_shape)
+        return len(self.weight), height, width
+
+    @cached_property
+    def weights(self) -> Weights:
+        """The kept weights; the column of a convolution's is its place in the phases of the padded input."""
+        weight = self.weight.detach().numpy()
+        where = np.nonzero(weight)
+        value = weight[where].astype(np.float32)
+        return Weights(where[0], where[1] if self.is_linear else self._places(where), value, len(weight))
+
+    def rows(self, bytes_each: int, tile: int) -> Rows:
+        """Rows for kernels that keep so many bytes for one place, and take `tile` places in a line at a time."""
+        weights, num_channels = self.weights, self.in_shape[0] if not self.is_linear else self.weight.shape[1]
+        channel = weights.column // (self.input_size // self.in_shape[0]) if not self.is_linear else weights.column
+        reach = bytes_each * (self.weight.shape[2] * (tile + self.weight.shape[3]) if not self.is_linear else 1)
+        each = columns_in_block(len(weights.value), weights.num_rows, num_channels // self.groups, reach)
+        return Rows.of(weights, weights.column * bytes_each, channel // each)
+
+    def _places(self, where: tuple[NDArray[np.int64], ...]) -> NDArray[np.int64]:
+        row, channel, y, x = where
+        channel = channel + row // (len(self.weight) // self.groups) * self.weight.shape[1]
+        (sy, sx), (height, width) = self.stride, self.phase
+        y, x = y * self.dilation[0], x * self.dilation[1]
+        return (((channel * sy + y % sy) * sx + x % sx) * height + y // sy) * width + x // sx
+
+
+class Chain:
+    """Layers one after the other, packed for the kernels; takes images of one shape, any number of them."""
+
+    def __init__(self, layers: Sequence[Layer]) -> None:
+        self.layers = tuple(layers)
+        self.in_shape, self.out_shape = layers[0].in_shape, layers[-1].out_shape
+        self._only_linear = all(layer.is_linear for layer in layers)
+        self.out_size = prod(self.out_shape)
+        self._forms: dict[tuple[bool, int], _Form] = {}
+        self._form_for: dict[int, _Form] = {}
+
+    def __call__(
+        self, images: Float[Tensor, "batch *shape"], *, variant: int | None = None
+    ) -> Float[Tensor, "batch features"]:
+        """The flat outputs of images, by as many threads as torch has."""
+        images = images.contiguous()
+        count, threads = len(images), torch.get_num_threads()
+        form = self._form_for.get(count) or self._form(count)
+        out = images.new_empty((count, self.out_size))
+        scratch = _scratch(form.scratch * threads)
+        kind = VARIANT if variant is None else variant
+        form.run(form.address, images.data_ptr(), out.data_ptr(), count, scratch, form.single, threads, kind)
+        return out
+
+    def _form(self, count: int) -> _Form:
+        single = count < 4
+        vectors = min(MAX_VECTORS, 1 << max(0, -(-count // LANES) - 1).bit_length()) if self._only_linear else 1
+        key = (single, 1 if single else vectors)
+        if key not in self._forms:
+            self._forms[key] = _Form(self.layers, *key)
+        self._form_for[count] = self._forms[key]
+        return self._forms[key]
+
+
+class _Form:
+    """A chain packed for one image at a time, or for so many vectors of sixteen images."""
+
+    def __init__(self, layers: tuple[Layer, ...], single: bool, vectors: int) -> None:
+        self.single = int(single)
+        self._keep: list[Any] = []  # what C has pointers into
+        packed = (CLayer * len(layers))(*(self._layer(layer, vectors) for layer in layers))
+        channels, height, width = layers[0].in_shape
+        self._chain = CChain(
+            ctypes.addressof(packed),
+            *(len(layers), channels, height, width, prod(layers[-1].out_shape)),
+            max([layer.input_size for layer in layers] + [prod(layer.out_shape) for layer in layers]),
+            max(len(layer.weight) * layer.pool * layer.conv_shape[1] * LANES for layer in layers),
+            max(len(layer.weight) * (_positions(layer) + LANES) for layer in layers),
+            vectors,
+        )
+        self._keep.append(packed)
+        self.address = ctypes.addressof(self._chain)
+        assert KERNELS is not None
+        self.run = KERNELS.sg_chain
+        self.scratch = int(KERNELS.sg_chain_scratch(self.address, self.single, 1))
+
+    def _layer(self, layer: Layer, vectors: int) -> CLayer:
+        empty = torch.zeros(len(layer.weight))
+        bias = np.ascontiguousarray((empty if layer.bias is None else layer.bias.detach()).numpy().astype(np.float32))
+        work = layer.weights.before_row
+        made = CLayer(
+            *(layer.is_linear, layer.relu, *layer.padding, *layer.stride, *layer.phase, layer.input_size),
+            *(len(layer.weight), *layer.conv_shape, layer.pool, layer.pool_stride, *layer.out_shape[1:]),
+            *(bias.ctypes.data, work.ctypes.data),
+        )
+        self._keep += [bias, work]
+        if not self.single:
+            made.panel = self._kept(layer.rows(4 * LANES * vectors, min(28, layer.conv_shape[1])))
+        elif layer.is_linear:
+            made.slices = self._kept(Slices.of(layer.weights))
+        else:
+            made.single = self._kept(layer.rows(4, 28 * LANES))
+        return made
+
+    def _kept(self, arrays: Rows | Slices) -> CRows | CSlices:
+        self._keep.append(arrays)
+        return arrays.as_c()
+
+
+def _positions(layer: Layer) -> int:
+    return layer.conv_shape[0] * max(layer.phase[1], LANES)
+
+
+_MEMORY = threading.local()
+
+
+def _scratch(size: int) -> int:
+    """The address of memory of this thread's own, for so many floats."""
+    if getattr(_MEMORY, "size", 0) < size:
+        _MEMORY.tensor, _MEMORY.size = torch.zeros(size + LANES), size
+        address = _MEMORY.tensor.data_ptr()
+        _MEMORY.address = address + -address % 64
+    found: int = _MEMORY.address
+    return found
+
+
+VARIANT = int(KERNELS.sg_variant()) if KERNELS is not None else 0
+"""The kernels' best variant for this processor: 2 is AVX-512, 1 AVX2, 0 any."""

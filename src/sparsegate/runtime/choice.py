@@ -1,0 +1,81 @@
+"""Which layers of a network run sparse, as measured, and the times that say why."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from sparsegate.atomic import write_atomically
+
+
+@dataclass(frozen=True)
+class LayerChoice:
+    """What was measured of one layer, and what it runs by."""
+
+    name: str
+    sparsity: float
+    kernel: str
+    """dense (torch), chain (the C kernels) or csr (torch's CSR matrices)."""
+    dense_ms: float | None = None
+    sparse_ms: float | None = None
+    """Alone, at the example's batch; none where nothing was measured."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The choice for one batch size, one number of threads and one device."""
+
+    batch: int
+    threads: int
+    device: str
+    layers: tuple[LayerChoice, ...]
+    dense_ms: float | None = None
+    sparse_ms: float | None = None
+    """The whole network."""
+    note: str = ""
+
+    @property
+    def kernels(self) -> dict[str, str]:
+        """The kernel of every layer."""
+        return {layer.name: layer.kernel for layer in self.layers}
+
+    def table(self) -> str:
+        """Layer, sparsity, kernel, times: what was chosen and why."""
+        rows = [("layer", "sparsity", "dense", "sparse", "chosen")]
+        rows += [
+            (each.name, f"{100 * each.sparsity:.2f} %", _ms(each.dense_ms), _ms(each.sparse_ms), each.kernel)
+            for each in self.layers
+        ]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        head = f"batch {self.batch}, {self.threads} thread{'s' * (self.threads > 1)}, {self.device}"
+        return "\n".join([head, *lines, self._sum(), *([self.note] if self.note else [])])
+
+    def _sum(self) -> str:
+        if self.dense_ms is None or self.sparse_ms is None:
+            return "not measured: as asked for"
+        return (
+            f"whole network: {_ms(self.dense_ms)} dense, {_ms(self.sparse_ms)} as chosen, "
+            f"{self.dense_ms / self.sparse_ms:.2f} times as fast"
+        )
+
+
+def save_choices(choices: tuple[Choice, ...], path: Path | str) -> None:
+    """Writes choices as JSON."""
+    write_atomically(Path(path), json.dumps([asdict(each) for each in choices], indent=1).encode())
+
+
+def load_choices(path: Path | str) -> tuple[Choice, ...]:
+    """Reads what `save_choices` wrote."""
+    try:
+        found = json.loads(Path(path).read_text())
+        return tuple(
+            Choice(**{**each, "layers": tuple(LayerChoice(**one) for one in each["layers"])}) for each in found
+        )
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(f"{path} does not hold the choices of a sparse network: {error}") from error
+
+
+def _ms(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f} ms" if value < 10 else f"{value:.1f} ms"

@@ -1,0 +1,137 @@
+"""A network for inference in which every layer runs dense or sparse, whichever was measured to be faster."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from math import log
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from .choice import Choice, load_choices, save_choices
+from .contest import forced, measured
+from .pieces import traced
+from .plan import planned
+
+
+class SparseNetwork(nn.Module):
+    """An ordinary model inside, run by the kernels that were chosen for it; its state dict is the model's own.
+
+    Inference only. `print` shows what was chosen and why.
+    """
+
+    def __init__(self, model: nn.Module, example: Tensor) -> None:
+        super().__init__()
+        self.model = copy.deepcopy(model).eval().requires_grad_(False)
+        self.example = example
+        self.choices: tuple[Choice, ...] = ()
+        self._plans: dict[int, Callable[[Tensor], Tensor]] = {}
+        self._anchor = torch.zeros((), requires_grad=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The model's output, by the choice for the batch size nearest to this one."""
+        plan = self._plans.get(len(x)) or self._nearest(len(x))
+        if not torch.is_grad_enabled():
+            return plan(x)
+        with torch.no_grad():
+            out = plan(x)
+        return _InferenceOnly.apply(out, self._anchor)  # type: ignore[no-any-return,no-untyped-call]
+
+    def use(self, *choices: Choice) -> None:
+        """Runs by these choices from now on."""
+        self.choices = choices
+        self._plans = {}
+        graph = traced(self.model, self.example)
+        for choice in choices:
+            self._plans[choice.batch] = planned(self.model, graph, choice.kernels)
+
+    def choose(self, batches: Sequence[int] | None = None) -> None:
+        """Measures again, for the example's batch or for those asked for."""
+        examples = [self.example] if batches is None else [_of_size(self.example, batch) for batch in batches]
+        self.use(*(measured(self.model, example) for example in examples))
+
+    def save_choices(self, path: Path | str) -> None:
+        """Writes the choices as JSON, for `sparse(..., choices=path)` on a machine like this one."""
+        save_choices(self.choices, path)
+
+    def train(self, mode: bool = True) -> SparseNetwork:
+        """Refuses to train."""
+        if mode:
+            raise RuntimeError(INFERENCE_ONLY)
+        return super().train(False)
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        """The model's own."""
+        return self.model.state_dict(*args, **kwargs)
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
+        """Loads the model's weights and packs them again, by the same choices."""
+        result = self.model.load_state_dict(state_dict, *args, **kwargs)
+        self.use(*self.choices)
+        return result
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> SparseNetwork:
+        raise RuntimeError("a sparse network stays where it was measured; move the model, then call sg.sparse again")
+
+    def _nearest(self, batch: int) -> Callable[[Tensor], Tensor]:
+        nearest = min(self.choices, key=lambda each: abs(log(max(each.batch, 1)) - log(max(batch, 1))))
+        self._plans[batch] = self._plans[nearest.batch]
+        return self._plans[batch]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> SparseNetwork:
+        other = SparseNetwork(self.model, self.example)
+        other.use(*self.choices)
+        return other
+
+    def __repr__(self) -> str:
+        return "\n\n".join(choice.table() for choice in self.choices)
+
+
+INFERENCE_ONLY = "a network made by sg.sparse is for inference only; train the ordinary model and call sg.sparse again"
+
+
+class _InferenceOnly(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, out: Tensor, anchor: Tensor) -> Tensor:
+        return out.view_as(out)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        raise RuntimeError(INFERENCE_ONLY)
+
+
+def sparse(
+    model: nn.Module,
+    example: Tensor,
+    *,
+    batches: Sequence[int] | None = None,
+    kernel: str | None = None,
+    choices: Path | str | Sequence[Choice] | None = None,
+) -> SparseNetwork:
+    """A copy of a model for inference, in which every layer runs dense or sparse, whichever is faster here.
+
+    >>> model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
+    >>> _ = model[0].weight.data.mul_(torch.rand(64, 64) < 0.05)
+    >>> fast = sparse(model, torch.zeros(1, 64), kernel="dense")
+    >>> fast(torch.zeros(3, 64)).shape
+    torch.Size([3, 10])
+
+    Layers are timed at the example's batch, with torch's threads, on its device; with `batches` at those sizes, and
+    the nearest is used for any other. `kernel` forces one for all layers that it can run (dense, chain, csr), and
+    `choices` repeats earlier ones, from a file or another network's `choices`.
+    """
+    made = SparseNetwork(model, example)
+    if choices is not None:
+        made.use(*(load_choices(choices) if isinstance(choices, str | Path) else choices))
+    elif kernel is not None:
+        made.use(forced(made.model, example, kernel))
+    else:
+        made.choose(batches)
+    return made
+
+
+def _of_size(example: Tensor, batch: int) -> Tensor:
+    return example[torch.arange(batch) % len(example)]

@@ -1,0 +1,63 @@
+"""Parts of a network that run sparse: consecutive layers in one call, or one layer by torch's CSR matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from .chain import Chain
+from .pieces import Piece
+
+
+class ChainPart(nn.Module):
+    """Consecutive layers that one call in C runs; nothing is copied between them."""
+
+    def __init__(self, pieces: list[Piece]) -> None:
+        super().__init__()
+        self.names = [piece.name for piece in pieces]
+        self.chain = Chain([piece.layer() for piece in pieces])
+        self.in_shape, self.out_shape = pieces[0].shapes["in"], pieces[-1].shapes["out"]
+        self.is_flat = len(self.out_shape) == 1
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The part's output for any number of inputs of the shape that it was made for."""
+        if x.shape[1:] != self.in_shape:
+            raise ValueError(
+                f"made for inputs of shape {self.in_shape}, got {tuple(x.shape[1:])}; call sg.sparse again"
+            )
+        out = self.chain(x)
+        return out if self.is_flat else out.view(len(x), *self.out_shape)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> ChainPart:
+        return self  # never changed, so it can be shared
+
+    def extra_repr(self) -> str:
+        """The layers, for `print`."""
+        return " -> ".join(self.names)
+
+
+class CsrPart(nn.Module):
+    """One linear layer as a CSR matrix of torch: for where the kernels are missing, and for GPUs."""
+
+    def __init__(self, piece: Piece) -> None:
+        super().__init__()
+        self.names, self.relu = [piece.name], piece.relu
+        self.matrix = piece.module.weight.detach().to_sparse_csr()
+        self.bias = None if piece.module.bias is None else piece.module.bias.detach()[:, None]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The layer's output; the matrix stands on the left, which is several times faster on a CPU."""
+        out = self.matrix @ x.T
+        out = out if self.bias is None else out + self.bias
+        return (out.relu() if self.relu else out).T
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> CsrPart:
+        return self
+
+
+def sparse_part(pieces: list[Piece], kernel: str) -> nn.Module:
+    """What runs these consecutive pieces by a kernel: `chain` takes several, `csr` one linear layer."""
+    with torch.no_grad():
+        return ChainPart(pieces) if kernel == "chain" else CsrPart(pieces[0])

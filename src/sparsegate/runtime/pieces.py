@@ -1,0 +1,178 @@
+"""Finds, in a traced model, the layers that can run sparse and what follows each of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import torch
+from torch import Tensor, fx, nn
+from torch.fx.passes.shape_prop import ShapeProp
+from torch.nn import functional as F
+
+from .chain import Layer
+
+RECTIFIERS: tuple[Any, ...] = (F.relu, torch.relu, "relu", "relu_")
+POOLS: tuple[Any, ...] = (F.max_pool2d, torch.max_pool2d)
+RESHAPES: tuple[Any, ...] = (torch.flatten, torch.reshape, "flatten", "view", "reshape")
+NOTHING = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Identity, nn.AdaptiveAvgPool2d, nn.AdaptiveMaxPool2d)
+
+
+@dataclass
+class Piece:
+    """A layer of a traced model, and the pooling, rectifying and flattening that one kernel does with it."""
+
+    name: str
+    """The layer's name in the model."""
+    module: nn.Linear | nn.Conv2d
+    nodes: list[fx.Node]
+    pool: int = 1
+    pool_stride: int = 1
+    relu: bool = False
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """Of one image: what goes in, what comes out."""
+
+    @property
+    def sparsity(self) -> float:
+        """The fraction of weights that are zero."""
+        weight = self.module.weight
+        return 1 - int(weight.count_nonzero()) / max(weight.numel(), 1)
+
+    def layer(self) -> Layer:
+        """As the kernels want it."""
+        size = self.shapes["in"]
+        weight, bias = self.module.weight.detach().float().cpu().contiguous(), self.module.bias
+        bias = None if bias is None else bias.detach().float().cpu()
+        if isinstance(self.module, nn.Linear):
+            return Layer(weight, bias, (prod(size), 1, 1), relu=self.relu)
+        conv = self.module
+        (channels, height, width), padding = size, _padding(conv)
+        assert padding is not None
+        return Layer(
+            weight,
+            bias,
+            (channels, height, width),
+            *(conv.stride, padding, conv.dilation, conv.groups, self.pool, self.pool_stride, self.relu),  # type: ignore[arg-type]
+        )
+
+    def dense(self, x: Tensor) -> Tensor:
+        """The same, by torch."""
+        x = self.module(x)
+        if self.pool > 1 or self.pool_stride > 1:
+            x = F.max_pool2d(x, self.pool, self.pool_stride)
+        x = x.relu() if self.relu else x
+        return x.reshape(len(x), *self.shapes["out"])
+
+
+def traced(model: nn.Module, example: Tensor) -> fx.GraphModule:
+    """The model's graph with the shapes that the example gives."""
+    try:
+        graph = fx.symbolic_trace(model)
+    except Exception as error:
+        raise ValueError(
+            f"{type(model).__name__} cannot be traced by torch.fx, so its layers cannot be replaced: {error}; make its "
+            "forward pass free of branches on data, or call sg.sparse on the parts that are"
+        ) from error
+    with torch.no_grad():
+        ShapeProp(graph).propagate(example)
+    return graph
+
+
+def pieces(graph: fx.GraphModule) -> list[Piece]:
+    """Every layer that can run sparse, in the order of the graph."""
+    found = []
+    for node in graph.graph.nodes:
+        module = graph.get_submodule(node.target) if node.op == "call_module" else None
+        if isinstance(module, nn.Linear | nn.Conv2d) and _fits(node, module):
+            found.append(_grown(Piece(str(node.target), module, [node]), graph))
+    names = [piece.name for piece in found]
+    return [piece for piece in found if names.count(piece.name) == 1]  # one that is called twice stays as it is
+
+
+def follows(piece: Piece, other: Piece) -> bool:
+    """Whether a piece reads what the other gives, and nobody else does."""
+    last = other.nodes[-1]
+    if isinstance(piece.module, nn.Linear) != isinstance(other.module, nn.Linear) and len(other.shapes["out"]) == 3:
+        return False  # a linear layer over the last dimension of an image
+    return piece.nodes[0].args[0] is last and len(last.users) == 1
+
+
+def _fits(node: fx.Node, module: nn.Linear | nn.Conv2d) -> bool:
+    if type(module).forward not in (nn.Linear.forward, nn.Conv2d.forward) or node.kwargs or len(node.args) != 1:
+        return False
+    if isinstance(module, nn.Linear):
+        return len(_shape(node)) == 2
+    return len(_shape(node)) == 4 and module.padding_mode == "zeros" and _padding(module) is not None
+
+
+def _padding(conv: nn.Conv2d) -> tuple[int, int] | None:
+    if conv.padding == "valid":
+        return 0, 0
+    if isinstance(conv.padding, str):
+        sides = [dilation * (taps - 1) for dilation, taps in zip(conv.dilation, conv.kernel_size, strict=True)]
+        return (sides[0] // 2, sides[1] // 2) if not any(side % 2 for side in sides) else None
+    return conv.padding[0], conv.padding[1]
+
+
+def _grown(piece: Piece, graph: fx.GraphModule) -> Piece:
+    """Takes in what follows the layer, as long as a kernel can do it and nobody else reads in between."""
+    piece.shapes["in"] = _shape(piece.nodes[0].args[0])[1:]
+    while len(piece.nodes[-1].users) == 1:
+        node = next(iter(piece.nodes[-1].users))
+        if not any(take(piece, node, graph) for take in (_take_nothing, _take_rectifier, _take_pool, _take_reshape)):
+            break
+        piece.nodes.append(node)
+    piece.shapes["out"] = _shape(piece.nodes[-1])[1:]
+    return piece
+
+
+def _take_nothing(piece: Piece, node: fx.Node, graph: fx.GraphModule) -> bool:
+    return isinstance(_module(node, graph), NOTHING) and _shape(node) == _shape(piece.nodes[-1])
+
+
+def _take_rectifier(piece: Piece, node: fx.Node, graph: fx.GraphModule) -> bool:
+    is_one = isinstance(_module(node, graph), nn.ReLU) or node.target in RECTIFIERS
+    piece.relu = piece.relu or is_one
+    return is_one
+
+
+def _take_pool(piece: Piece, node: fx.Node, graph: fx.GraphModule) -> bool:
+    module = _module(node, graph)
+    if isinstance(module, nn.MaxPool2d):
+        settings = (module.kernel_size, module.stride, module.padding, module.dilation, module.ceil_mode)
+    elif node.target in POOLS:
+        given = dict(zip(("kernel_size", "stride", "padding", "dilation", "ceil_mode"), node.args[1:], strict=False))
+        given |= node.kwargs
+        settings = (given["kernel_size"], given.get("stride"), *(given.get(k, d) for k, d in _POOL_DEFAULTS.items()))
+    else:
+        return False
+    sizes = [_square(each) for each in (settings[0], settings[1] or settings[0], settings[2], settings[3])]
+    plain = sizes[2:] == [0, 1] and None not in sizes and not settings[4]
+    if not plain or piece.pool > 1 or piece.pool_stride > 1 or len(_shape(piece.nodes[-1])) != 4:
+        return False
+    piece.pool, piece.pool_stride = sizes[0], sizes[1]  # type: ignore[assignment]
+    return True
+
+
+_POOL_DEFAULTS: dict[str, Any] = {"padding": 0, "dilation": 1, "ceil_mode": False}
+
+
+def _take_reshape(piece: Piece, node: fx.Node, graph: fx.GraphModule) -> bool:
+    is_one = isinstance(_module(node, graph), nn.Flatten) or node.target in RESHAPES
+    before, after = _shape(piece.nodes[-1]), _shape(node)
+    return is_one and len(after) == 2 and after == (before[0], prod(before[1:]))
+
+
+def _square(size: Any) -> int | None:
+    sizes = {size} if isinstance(size, int) else set(size)
+    return sizes.pop() if len(sizes) == 1 else None
+
+
+def _module(node: fx.Node, graph: fx.GraphModule) -> nn.Module | None:
+    return graph.get_submodule(str(node.target)) if node.op == "call_module" else None
+
+
+def _shape(node: Any) -> tuple[int, ...]:
+    found = getattr(node, "meta", {}).get("tensor_meta")
+    return tuple(getattr(found, "shape", ()))

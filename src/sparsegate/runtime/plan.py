@@ -1,0 +1,52 @@
+"""Puts sparse parts into a traced model's forward pass."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+
+from torch import Tensor, fx, nn
+
+from .part import sparse_part
+from .pieces import Piece, follows, pieces
+
+
+def planned(model: nn.Module, graph: fx.GraphModule, kernels: Mapping[str, str]) -> Callable[[Tensor], Tensor]:
+    """The model's forward pass, with consecutive sparse layers run by one part."""
+    found = {piece.name: piece for piece in pieces(graph)}
+    missing = [name for name in kernels if name not in found]
+    if missing:
+        raise ValueError(f"the model has no layers {', '.join(missing)}; it has {', '.join(found)}")
+    groups = _groups([found[name] for name in found if kernels.get(name, "dense") != "dense"], kernels)
+    if not groups:
+        return model
+    copied = fx.GraphModule(model, copy.deepcopy(graph.graph))
+    nodes = {node.name: node for node in copied.graph.nodes}
+    for number, group in enumerate(groups):
+        part = sparse_part(group, kernels[group[0].name])
+        if len(groups) == 1 and _is_all_of(group, graph):
+            return part.forward
+        copied.add_module(f"sparse_{number}", part)
+        first, last = nodes[group[0].nodes[0].name], nodes[group[-1].nodes[-1].name]
+        with copied.graph.inserting_after(last):
+            called = copied.graph.call_module(f"sparse_{number}", (first.args[0],))
+        last.replace_all_uses_with(called)
+    copied.graph.eliminate_dead_code()
+    copied.recompile()
+    return copied
+
+
+def _groups(chosen: list[Piece], kernels: Mapping[str, str]) -> list[list[Piece]]:
+    groups: list[list[Piece]] = []
+    for piece in chosen:
+        joined = groups and kernels[piece.name] == "chain" == kernels[groups[-1][-1].name]
+        if joined and follows(piece, groups[-1][-1]):
+            groups[-1].append(piece)
+        else:
+            groups.append([piece])
+    return groups
+
+
+def _is_all_of(group: list[Piece], graph: fx.GraphModule) -> bool:
+    covered = {node for piece in group for node in piece.nodes}
+    return all(node in covered or node.op in ("placeholder", "output") for node in graph.graph.nodes)
