@@ -1,7 +1,7 @@
 /* The micro-kernel and all that is built on it, for one kind of processor.
  *
  * Included once for each, with NAME(x), TARGET (a function attribute or nothing), MAX_TILE (vectors that fit into the
- * registers), LARGER(one, two) and GATHER(base, index) defined. Everything is one form: acc[t] += value[k] * x[offset[k] + 16 t], for t in a
+ * registers), LARGER(one, two) and STORE_FIRST(to, vector, count) defined. Everything is one form: acc[t] += value[k] * x[offset[k] + 16 t], for t in a
  * tile of vectors that stay in registers along a row's weights.
  */
 #include <math.h>
@@ -20,6 +20,13 @@
         _Pragma("omp barrier")                                                                                         \
     }
 
+/* The i-th of the four 16-bit numbers in a word, as they stand in memory. */
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define LEAST(word, i) ((word) >> (16 * (i)) & 65535)
+#else
+#define LEAST(word, i) ((word) >> (48 - 16 * (i)) & 65535)
+#endif
+
 /* A step of the transposition of sixteen vectors of sixteen: lanes of pairs of vectors, DISTANCE apart, change places. */
 #define SWAP(a, b, DISTANCE, LOW, HIGH)                                                                                \
     UNROLL for (int i = 0; i < LANES; i++) if (!(i & DISTANCE))                                                        \
@@ -29,6 +36,8 @@
     }
 #define TRANSPOSE(a, b)                                                                                                \
     SWAP(a, b, 1, LOW_1, HIGH_1) SWAP(b, a, 2, LOW_2, HIGH_2) SWAP(a, b, 4, LOW_4, HIGH_4) SWAP(b, a, 8, LOW_8, HIGH_8)
+#define EVEN 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30
+#define ODD 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31
 #define LOW_1 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30
 #define HIGH_1 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31
 #define LOW_2 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29
@@ -346,13 +355,32 @@ INLINE void NAME(single_pool)(const int64_t pool, const int64_t step, const Laye
     }
 }
 
+/* The same for windows of two by two, sixteen of them at a time. */
+INLINE void NAME(single_pool_two)(const Layer *layer, const Layer *next, int64_t line, const float *sums, int64_t row,
+                                  float *out)
+{
+    const Vector floor = NAME(all)(layer->relu ? 0 : -INFINITY);
+    for (int64_t y = 0; y < layer->out_height; y++) {
+        const float *from = sums + 2 * y * line;
+        float *to = out + NAME(place)(next, layer->out_height, layer->out_width, row, y, 0);
+        for (int64_t x = 0; x < layer->out_width; x += LANES, from += 2 * LANES) {
+            Vector left = LARGER(*NAME(at)(from, 0), *NAME(at)(from + line, 0));
+            Vector right = LARGER(*NAME(at)(from, 64), *NAME(at)(from + line, 64));
+            Vector even = __builtin_shufflevector(left, right, EVEN), odd = __builtin_shufflevector(left, right, ODD);
+            Vector most = LARGER(floor, LARGER(even, odd));
+            int64_t count = layer->out_width - x < LANES ? layer->out_width - x : LANES;
+            STORE_FIRST(to + x, most, count);
+        }
+    }
+}
+
 TARGET static void NAME(single_pools)(const Layer *layer, const Layer *next, int64_t line, const float *sums, int64_t row,
                                       float *out)
 {
     if (layer->pool == 1 && layer->pool_stride == 1)
         NAME(single_pool)(1, 1, layer, next, line, sums, row, out);
-    else if (layer->pool == 2 && layer->pool_stride == 2)
-        NAME(single_pool)(2, 2, layer, next, line, sums, row, out);
+    else if (layer->pool == 2 && layer->pool_stride == 2 && (!next || next->stride_x == 1))
+        NAME(single_pool_two)(layer, next, line, sums, row, out);
     else
         NAME(single_pool)(layer->pool, layer->pool_stride, layer, next, line, sums, row, out);
 }
@@ -410,24 +438,34 @@ TARGET static void NAME(single_conv)(const Layer *layer, const Layer *next, int6
         NAME(single_pools)(layer, next, is_narrow ? 8 : layer->width, sums + (r - r0) * step, r, out);
 }
 
-TARGET static void NAME(single_linear)(const Layer *layer, int64_t s0, int64_t s1, const float *in, float *out)
+/* Slices of eight rows: eight sums, one in each register. A step's columns come in two words and are taken apart, which
+ * leaves the processor's loads to the inputs and the weights; its own gathers are slower than that, or hardly faster. */
+TARGET static void NAME(single_linear)(const Layer *layer, int64_t s0, int64_t s1, const float *x, float *out)
 {
     const Slices *slices = &layer->slices;
     for (int64_t s = s0; s < s1; s++) {
-        Vector sum[4] = {{0}, {0}, {0}, {0}};
-        int32_t k = slices->start[s], end = slices->start[s + 1];
-        for (; k + 4 <= end; k += 4)
-            UNROLL for (int c = 0; c < 4; c++) sum[c] +=
-                *NAME(at)(slices->value, 64 * (int64_t)(k + c)) * GATHER(in, slices->column + 16 * (int64_t)(k + c));
-        for (; k < end; k++)
-            sum[0] += *NAME(at)(slices->value, 64 * (int64_t)k) * GATHER(in, slices->column + 16 * (int64_t)k);
-        sum[0] += sum[1] + sum[2] + sum[3];
-        for (int i = 0; i < LANES; i++) {
-            int32_t row = slices->row[16 * s + i];
+        float sum[8] = {0};
+        const float *value = slices->value + 8 * (int64_t)slices->start[s];
+        const uint16_t *column = slices->column + 8 * (int64_t)slices->start[s];
+        for (int32_t k = slices->start[s]; k < slices->start[s + 1]; k++, value += 8, column += 8) {
+            uint64_t low, high;
+            memcpy(&low, column, 8);
+            memcpy(&high, column + 4, 8);
+            sum[0] += value[0] * x[LEAST(low, 0)];
+            sum[1] += value[1] * x[LEAST(low, 1)];
+            sum[2] += value[2] * x[LEAST(low, 2)];
+            sum[3] += value[3] * x[LEAST(low, 3)];
+            sum[4] += value[4] * x[LEAST(high, 0)];
+            sum[5] += value[5] * x[LEAST(high, 1)];
+            sum[6] += value[6] * x[LEAST(high, 2)];
+            sum[7] += value[7] * x[LEAST(high, 3)];
+        }
+        for (int i = 0; i < 8; i++) {
+            int32_t row = slices->row[8 * s + i];
             if (row < 0)
                 continue;
-            float value = sum[0][i] + layer->bias[row];
-            out[row] = layer->relu && value < 0 ? 0 : value;
+            float all = sum[i] + layer->bias[row];
+            out[row] = layer->relu && all < 0 ? 0 : all;
         }
     }
 }
