@@ -72,7 +72,9 @@ def pack_conv(
     return PackedConv2d(pack(weight.flatten(1), bias, relu=relu), Geometry(kernel, stride, padding, dilation, groups))
 
 
-def reference_conv(packed: PackedConv2d, x: Float[Tensor, "batch channels y x"]) -> Float[Tensor, "batch rows out_y out_x"]:
+def reference_conv(
+    packed: PackedConv2d, x: Float[Tensor, "batch channels y x"]
+) -> Float[Tensor, "batch rows out_y out_x"]:
     """What `conv` computes, in plain PyTorch, on any device, in float64 before it is rounded."""
     weight, bias = unpack(packed.rows)
     look = packed.geometry
@@ -89,7 +91,9 @@ def conv(
     check_input(packed.rows, x, axis=1, size=packed.in_channels)
     out = x.new_empty(len(x), packed.rows.out_features, *packed.geometry.out_size(*x.shape[2:]))
     if max(x.numel(), out.numel()) > MAX_ELEMENTS:
-        raise ValueError(f"wanted at most {MAX_ELEMENTS} inputs and outputs, got {max(x.numel(), out.numel())}; split the batch")
+        raise ValueError(
+            f"wanted at most {MAX_ELEMENTS} inputs and outputs, got {max(x.numel(), out.numel())}; split the batch"
+        )
     if out.numel():
         tile = tile or choose_conv(packed.rows.num_words / packed.rows.out_features, out.numel() // out.shape[1])
         _launch(packed, _padded(x.contiguous(), packed.geometry.padding, early=tile.early), out, tile)

@@ -208,7 +208,9 @@ def spread(
     column = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
     image = panel * IMAGES + tl.arange(0, IMAGES)
     is_column = (column < num_columns)[None, :]
-    tile = tl.load(x + image[:, None] * x_row + column[None, :], mask=is_column & (image < num_images)[:, None], other=0.0)
+    tile = tl.load(
+        x + image[:, None] * x_row + column[None, :], mask=is_column & (image < num_images)[:, None], other=0.0
+    )
     to = (panel * num_columns + column)[None, :] * IMAGES + tl.arange(0, IMAGES)[:, None]
     tl.store(out + to, tile, mask=is_column)
 
@@ -292,9 +294,7 @@ def conv(
 
 @triton.jit(do_not_specialize=["size", "height", "width", "top", "left", "padded_height", "padded_width"])
 @no_type_check
-def pad(
-    x, out, size, height, width, top, left, padded_height, padded_width, BLOCK: tl.constexpr, EARLY: tl.constexpr
-):
+def pad(x, out, size, height, width, top, left, padded_height, padded_width, BLOCK: tl.constexpr, EARLY: tl.constexpr):
     """Surrounds planes with zeros."""
     if EARLY:
         cuda.gdc_launch_dependents()

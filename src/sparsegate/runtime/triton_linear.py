@@ -54,7 +54,9 @@ class PackedLinear(nn.Module):
 
     def extra_repr(self) -> str:
         """Shape and storage, for print."""
-        return f"{self.in_features}, {self.out_features}, relu={self.relu}, words={self.num_words}, bytes={self.num_bytes}"
+        return (
+            f"{self.in_features}, {self.out_features}, relu={self.relu}, words={self.num_words}, bytes={self.num_bytes}"
+        )
 
 
 @torch.no_grad()
@@ -156,7 +158,9 @@ def triton_kernels() -> ModuleType:
 def check_input(packed: PackedLinear, x: Tensor, *, axis: int, size: int) -> None:
     """Says what is wrong with an input before a kernel reads past its end."""
     if x.dim() <= max(0, axis) or x.shape[axis] != size:
-        raise ValueError(f"wanted {size} inputs in axis {axis}, got the shape {tuple(x.shape)}; pass what was packed for")
+        raise ValueError(
+            f"wanted {size} inputs in axis {axis}, got the shape {tuple(x.shape)}; pass what was packed for"
+        )
     if x.dtype != packed.values.dtype or x.device != packed.columns.device:
         wanted, got = (packed.values.dtype, packed.columns.device), (x.dtype, x.device)
         raise ValueError(f"wanted an input of {wanted}, as the weights are, got {got}; convert it with x.to")

@@ -21,7 +21,9 @@ def kind_of(dtype: torch.dtype, num_columns: int) -> int:
     (0, 2, 3)
     """
     if dtype not in (*KINDS, torch.float32):
-        raise ValueError(f"sparse layers on CUDA take weights in bf16, fp16 or fp32, got {dtype}; convert the model first")
+        raise ValueError(
+            f"sparse layers on CUDA take weights in bf16, fp16 or fp32, got {dtype}; convert the model first"
+        )
     return WIDE if num_columns > MAX_NARROW else KINDS.get(dtype, NARROW)
 
 
