@@ -1,9 +1,9 @@
 """Sparse layers on a GPU: time by graph replay, against cuBLAS, cuSPARSE and cuDNN.
 
 Every time is that of one launch in a graph of many, replayed; contenders take turns; medians. *Cold*: every launch has
-its own copy of the weights, so many that none is in cache. *Warm*: all share one, as in a network that is asked again and
-again. All compute the bias but cuSPARSE, which is spared it. The floor is the larger of an empty kernel's launch and the
-time in which the packed layer's bytes could be copied.
+its own copy of the weights, so many that none is in cache. *Warm*: all share one, as in a network that is asked again
+and again. All but cuSPARSE compute the bias. The floor is the larger of an empty kernel's launch and
+the time in which the packed layer's bytes could be copied.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from sparsegate.runtime.triton_conv import conv, pack_conv, reference_conv
-from sparsegate.runtime.triton_linear import linear, pack, reference_linear, triton_kernels
+from sparsegate.runtime.triton_linear import linear, load_kernels, pack, reference_linear
 from sparsegate.runtime.triton_tile import Tile
 from sparsegate.train.provenance import machine, versions
 
@@ -216,7 +216,7 @@ def _copies(things: list[Any], bench: Bench) -> list[Any]:
 
 def floors(bench: Bench) -> dict[str, float]:
     """What no kernel is faster than."""
-    kernels, some = triton_kernels(), torch.zeros(1, device=bench.device)
+    kernels, some = load_kernels("triton_kernels"), torch.zeros(1, device=bench.device)
     empty = {
         f"empty kernel, {programs} programs": Replay(
             lambda _, programs=programs: kernels.nothing[(programs,)](some), copies=1, launches=10 * bench.launches

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -35,9 +36,9 @@ def cut(counts: npt.NDArray[np.int64]) -> tuple[Band, ...]:
     [(2, 100), (2, 8), (1, 0)]
     """
     widths = -(-counts // QUANTUM) * QUANTUM
-    firsts = _ends(widths)
+    firsts = _ends(widths) if len(counts) else []
     bands, start = [], 0
-    for first, end in zip(firsts, [*firsts[1:], len(counts)], strict=True):
+    for first, end in pairwise([*firsts, len(counts)]):
         width = int(widths[first])
         bands.append(Band(first, end - first, width, start))
         start += (end - first) * width
@@ -48,8 +49,6 @@ def cut(counts: npt.NDArray[np.int64]) -> tuple[Band, ...]:
 def _ends(widths: npt.NDArray[np.int64]) -> list[int]:
     """First rows of the best bands, by dynamic programming over the rows at which the width falls."""
     falls = np.flatnonzero(np.diff(widths, prepend=-1))
-    if len(falls) == 0:
-        return []
     if len(falls) > MAX_LEVELS:
         falls = falls[np.unique(np.linspace(0, len(falls) - 1, MAX_LEVELS).astype(np.int64))]
     ends = np.append(falls, len(widths))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .triton_linear import PackedLinear, check_input, pack, places, triton_kernels, unpack
+from .triton_linear import PackedLinear, check_input, load_kernels, pack, places, unpack
 from .triton_tile import Tile, power_of_two
 
 MAX_ELEMENTS = 1 << 30  # the kernel counts in 32 bits, and padding adds some
@@ -83,7 +82,6 @@ def reference_conv(
     return (out.relu() if packed.rows.relu else out).to(x.dtype)
 
 
-@torch.no_grad()
 def conv(
     packed: PackedConv2d, x: Float[Tensor, "batch channels y x"], *, tile: Tile | None = None
 ) -> Float[Tensor, "batch rows out_y out_x"]:
@@ -110,7 +108,7 @@ def _padded(x: Tensor, padding: Pair, *, early: bool) -> Tensor:
         return x
     (top, left), (height, width) = padding, x.shape[2:]
     out = x.new_empty(*x.shape[:2], height + 2 * top, width + 2 * left)
-    launch = triton_kernels().pad[(-(-out.numel() // PAD_TILE),)]
+    launch = load_kernels("triton_conv_kernels").pad[(-(-out.numel() // PAD_TILE),)]
     launch(x, out, out.numel(), height, width, top, left, *out.shape[2:], PAD_TILE, early, launch_pdl=early)
     return out
 
@@ -121,7 +119,7 @@ def _launch(packed: PackedConv2d, x: Tensor, out: Tensor, tile: Tile) -> None:
     num_pixels = out.shape[0] * out.shape[2] * out.shape[3]
     sizes = (rows.out_features, num_pixels, *out.shape[2:], x.shape[2] * x.shape[3], x.shape[3])
     looks = (packed.in_channels, rows.out_features // look.groups, *look.stride, *look.dilation)
-    triton_kernels().conv[(programs, -(-num_pixels // tile.images))](
+    load_kernels("triton_conv_kernels").conv[(programs, -(-num_pixels // tile.images))](
         *(x, rows.columns, rows.values, rows.bias, rows.order, out, bands),
         *(*sizes, *looks, rows.kind, rows.relu, *look.kernel, tile.rows, tile.width, tile.images),
         NUM_BANDS=len(rows.bands),

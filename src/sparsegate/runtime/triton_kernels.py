@@ -8,29 +8,28 @@ import triton
 import triton.language as tl
 from triton.language.extra import cuda
 
-# Kinds of storage. A word of 32 bits holds a value in its upper half and its column in its lower half.
-BF16_WORDS = tl.constexpr(0)
-FP16_WORDS = tl.constexpr(1)
-NARROW = tl.constexpr(2)  # values, and 16-bit columns
-WIDE = tl.constexpr(3)  # values, and 32-bit columns
-
 
 @triton.jit
 @no_type_check
-def _place(program, bands, ROWS: tl.constexpr, NUM_BANDS: tl.constexpr):
-    """Where a program works: its first row, how many rows are left there, its first word, and the width of its rows."""
-    first = bands[0]
-    row = bands[1]
-    rows = bands[2]
-    width = bands[3]
-    start = bands[4]
+def place(program, bands, ROWS: tl.constexpr, NUM_BANDS: tl.constexpr):
+    """Where a program works: its first row, how many rows are left there, its first word, and the width of its rows.
+
+    Rows and width of every band come as arguments, so nothing is read before the weights. A number n comes as 16 n + 2:
+    Triton would compile anew for each that is 1 or a multiple of 16.
+    """
+    row = 0
+    start = 0
+    first = 0
+    rows = bands[0] >> 4
+    width = bands[1] >> 4
     for i in tl.static_range(1, NUM_BANDS):
-        later = program >= bands[5 * i]
-        first = tl.where(later, bands[5 * i], first)
-        row = tl.where(later, bands[5 * i + 1], row)
-        rows = tl.where(later, bands[5 * i + 2], rows)
-        width = tl.where(later, bands[5 * i + 3], width)
-        start = tl.where(later, bands[5 * i + 4], start)
+        next_first = first + (rows + ROWS - 1) // ROWS
+        is_later = program >= next_first
+        start = tl.where(is_later, start + rows * width, start)
+        row = tl.where(is_later, row + rows, row)
+        first = tl.where(is_later, next_first, first)
+        rows = tl.where(is_later, bands[2 * i] >> 4, rows)
+        width = tl.where(is_later, bands[2 * i + 1] >> 4, width)
     inside = (program - first) * ROWS
     # times 4: the compiler sees that rows begin at multiples of 16 bytes
     return row + inside, rows - inside, (start + inside * width) * 4, width * 4
@@ -38,7 +37,7 @@ def _place(program, bands, ROWS: tl.constexpr, NUM_BANDS: tl.constexpr):
 
 @triton.jit
 @no_type_check
-def _fetch(columns, values, at, mask, KIND: tl.constexpr):
+def fetch(columns, values, at, mask, KIND: tl.constexpr):
     """Stored weights as they are in memory: one tile of words, twice, or columns and values."""
     column = tl.load(columns + at, mask=mask, other=0)
     if KIND >= 2:
@@ -48,9 +47,9 @@ def _fetch(columns, values, at, mask, KIND: tl.constexpr):
 
 @triton.jit
 @no_type_check
-def _decode(column, value, KIND: tl.constexpr):
-    """Columns, and values in fp32."""
-    if KIND == 0:
+def decode(column, value, KIND: tl.constexpr):
+    """Columns, and values in fp32; the kinds are those of `triton_words`."""
+    if KIND == 0:  # bf16 is the upper half of fp32
         return column & 0xFFFF, (column & -65536).to(tl.float32, bitcast=True)
     if KIND == 1:
         return column & 0xFFFF, (column >> 16).to(tl.int16).to(tl.float16, bitcast=True).to(tl.float32)
@@ -59,26 +58,15 @@ def _decode(column, value, KIND: tl.constexpr):
     return column, value.to(tl.float32)
 
 
-@triton.jit(do_not_specialize=["bands"])
+# fmt: off
+@triton.jit
 @no_type_check
 def linear_one(
-    x,
-    columns,
-    values,
-    bias,
-    order,
-    out,
-    bands,
-    num_columns,
-    KIND: tl.constexpr,
-    RELU: tl.constexpr,
-    ROWS: tl.constexpr,
-    WIDTH: tl.constexpr,
-    NUM_BANDS: tl.constexpr,
-    EARLY: tl.constexpr,
-    VECTOR: tl.constexpr,
-    SHARED: tl.constexpr,
+    x, columns, values, bias, order, out, bands, num_columns,
+    KIND: tl.constexpr, RELU: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr, NUM_BANDS: tl.constexpr,
+    EARLY: tl.constexpr, VECTOR: tl.constexpr, SHARED: tl.constexpr,
 ):
+    # fmt: on
     """One image: every program adds up ROWS rows, WIDTH weights at a time.
 
     All tiles of weights are flat: in two dimensions the compiler would lay the words out along a row and what they
@@ -86,14 +74,14 @@ def linear_one(
     """
     if EARLY:
         cuda.gdc_launch_dependents()
-    row, rows, start, width = _place(tl.program_id(0), bands, ROWS, NUM_BANDS)
+    row, rows, start, width = place(tl.program_id(0), bands, ROWS, NUM_BANDS)
     lane = tl.arange(0, ROWS * WIDTH)
     k = lane % WIDTH
     is_row = lane // WIDTH < rows
     if not VECTOR:
         k = tl.where(is_row, k, width)  # hides from the compiler that k rises by one, so a thread loads single words
     at = start + (lane // WIDTH) * width + lane % WIDTH
-    column, value = _fetch(columns, values, at, (k < width) & is_row, KIND)
+    column, value = fetch(columns, values, at, (k < width) & is_row, KIND)
     which = tl.arange(0, ROWS)
     target = tl.load(order + row + which, mask=which < rows, other=0)
     total = tl.load(bias + row + which, mask=which < rows, other=0.0)
@@ -105,14 +93,14 @@ def linear_one(
     partial = tl.zeros([ROWS * WIDTH], tl.float32)
     begin = 0
     while begin < width:
-        place, weight = _decode(column, value, KIND)
+        spot, weight = decode(column, value, KIND)
         here = (begin + k < width) & is_row
         more = (begin + WIDTH + k < width) & is_row
-        column, value = _fetch(columns, values, at + (begin + WIDTH), more, KIND)
+        column, value = fetch(columns, values, at + (begin + WIDTH), more, KIND)
         if SHARED > 0:
-            seen = tl.where(here, tl.gather(whole, place, 0), 0.0)
+            seen = tl.where(here, tl.gather(whole, spot, 0), 0.0)
         else:
-            seen = tl.load(x + place, mask=here, other=0.0)
+            seen = tl.load(x + spot, mask=here, other=0.0)
         partial += weight * seen.to(tl.float32)
         begin += WIDTH
     total += tl.sum(tl.reshape(partial, [ROWS, WIDTH]), 1)
@@ -121,33 +109,19 @@ def linear_one(
     tl.store(out + target, total.to(out.dtype.element_ty), mask=which < rows)
 
 
-@triton.jit(do_not_specialize=["bands", "num_columns", "num_rows", "num_images", "x_row"])
+# fmt: off
+@triton.jit(do_not_specialize=["num_columns", "num_rows", "num_images", "x_row"])
 @no_type_check
 def linear_many(
-    x,
-    columns,
-    values,
-    bias,
-    order,
-    out,
-    bands,
-    num_columns,
-    num_rows,
-    num_images,
-    x_row,
-    KIND: tl.constexpr,
-    RELU: tl.constexpr,
-    ROWS: tl.constexpr,
-    WIDTH: tl.constexpr,
-    IMAGES: tl.constexpr,
-    NUM_BANDS: tl.constexpr,
-    EARLY: tl.constexpr,
-    SPREAD: tl.constexpr,
+    x, columns, values, bias, order, out, bands, num_columns, num_rows, num_images, x_row,
+    KIND: tl.constexpr, RELU: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr, IMAGES: tl.constexpr,
+    NUM_BANDS: tl.constexpr, EARLY: tl.constexpr, SPREAD: tl.constexpr,
 ):
+    # fmt: on
     """A panel of IMAGES images: x is [panel][column][image] if SPREAD, otherwise [image][column]."""
     if EARLY:
         cuda.gdc_launch_dependents()
-    row, rows, start, width = _place(tl.program_id(0), bands, ROWS, NUM_BANDS)
+    row, rows, start, width = place(tl.program_id(0), bands, ROWS, NUM_BANDS)
     which = tl.arange(0, ROWS)
     is_row = which < rows
     start += which * width
@@ -158,7 +132,7 @@ def linear_many(
     is_image = panel * IMAGES + image < num_images
     k = tl.arange(0, WIDTH)
     mask = is_row[:, None] & (k[None, :] < width)
-    column, value = _fetch(columns, values, start[:, None] + k[None, :], mask, KIND)
+    column, value = fetch(columns, values, start[:, None] + k[None, :], mask, KIND)
     if EARLY:
         cuda.gdc_wait()
     if SPREAD:
@@ -168,16 +142,16 @@ def linear_many(
     partial = tl.zeros([ROWS, WIDTH, IMAGES], tl.float32)
     begin = 0
     while begin < width:
-        place, weight = _decode(column, value, KIND)
+        spot, weight = decode(column, value, KIND)
         here = mask
         k = begin + WIDTH + tl.arange(0, WIDTH)
         mask = is_row[:, None] & (k[None, :] < width)
-        column, value = _fetch(columns, values, start[:, None] + k[None, :], mask, KIND)
+        column, value = fetch(columns, values, start[:, None] + k[None, :], mask, KIND)
         if SPREAD:  # whole vectors of images; those past the last are there, as zeros
-            at = place[:, :, None] * IMAGES + image[None, None, :]
+            at = spot[:, :, None] * IMAGES + image[None, None, :]
             seen = tl.load(x + at, mask=here[:, :, None], other=0.0)
         else:
-            at = place[:, :, None] + (image * x_row)[None, None, :]
+            at = spot[:, :, None] + (image * x_row)[None, None, :]
             seen = tl.load(x + at, mask=here[:, :, None] & is_image[None, None, :], other=0.0)
         partial += weight[:, :, None] * seen.to(tl.float32)
         begin += WIDTH
@@ -188,19 +162,15 @@ def linear_many(
     tl.store(out + to, total.to(out.dtype.element_ty), mask=is_row[:, None] & is_image[None, :])
 
 
+# fmt: off
 @triton.jit(do_not_specialize=["num_columns", "num_images", "x_row"])
 @no_type_check
 def spread(
-    x,
-    out,
-    num_columns,
-    num_images,
-    x_row,
-    COLUMNS: tl.constexpr,
-    IMAGES: tl.constexpr,
-    EARLY: tl.constexpr,
+    x, out, num_columns, num_images, x_row,
+    COLUMNS: tl.constexpr, IMAGES: tl.constexpr, EARLY: tl.constexpr,
 ):
-    """Puts the images of a column side by side: [image][column] becomes [panel][column][image], the last panel filled."""
+    # fmt: on
+    """Puts a column's images side by side: [image][column] becomes [panel][column][image], the last panel filled."""
     if EARLY:
         cuda.gdc_launch_dependents()
         cuda.gdc_wait()
@@ -213,98 +183,6 @@ def spread(
     )
     to = (panel * num_columns + column)[None, :] * IMAGES + tl.arange(0, IMAGES)[:, None]
     tl.store(out + to, tile, mask=is_column)
-
-
-@triton.jit(do_not_specialize=["bands", "num_rows", "num_pixels", "out_height", "out_width", "plane", "row"])
-@no_type_check
-def conv(
-    x,
-    columns,
-    values,
-    bias,
-    order,
-    out,
-    bands,
-    num_rows,
-    num_pixels,
-    out_height,
-    out_width,
-    plane,
-    row,
-    channels,
-    group_rows,
-    stride_y,
-    stride_x,
-    step_y,
-    step_x,
-    KIND: tl.constexpr,
-    RELU: tl.constexpr,
-    KERNEL_Y: tl.constexpr,
-    KERNEL_X: tl.constexpr,
-    ROWS: tl.constexpr,
-    WIDTH: tl.constexpr,
-    PIXELS: tl.constexpr,
-    NUM_BANDS: tl.constexpr,
-    EARLY: tl.constexpr,
-):
-    """ROWS output channels at PIXELS pixels; x is padded, so that a weight's place and a pixel's place add up.
-
-    Pixels come first in the tiles: among axes that look alike the compiler puts neighbouring threads along the first.
-    """
-    if EARLY:
-        cuda.gdc_launch_dependents()
-    first, rows, start, width = _place(tl.program_id(0), bands, ROWS, NUM_BANDS)
-    which = tl.arange(0, ROWS)
-    is_row = which < rows
-    start += which * width
-    target = tl.load(order + first + which, mask=is_row, other=0)
-    total = tl.load(bias + first + which, mask=is_row, other=0.0)[None, :]
-    k = tl.arange(0, WIDTH)
-    mask = is_row[:, None] & (k[None, :] < width)
-    column, value = _fetch(columns, values, start[:, None] + k[None, :], mask, KIND)
-    pixel = tl.program_id(1) * PIXELS + tl.arange(0, PIXELS)
-    is_pixel = pixel < num_pixels
-    image = pixel // (out_height * out_width)
-    spot = pixel % (out_height * out_width)
-    base = image * channels * plane + spot // out_width * stride_y * row + spot % out_width * stride_x
-    group = target // group_rows * (channels // (num_rows // group_rows)) * plane
-    if EARLY:
-        cuda.gdc_wait()
-    partial = tl.zeros([PIXELS, ROWS, WIDTH], tl.float32)
-    begin = 0
-    while begin < width:
-        place, weight = _decode(column, value, KIND)
-        here = mask
-        k = begin + WIDTH + tl.arange(0, WIDTH)
-        mask = is_row[:, None] & (k[None, :] < width)
-        column, value = _fetch(columns, values, start[:, None] + k[None, :], mask, KIND)
-        y = place // KERNEL_X % KERNEL_Y * step_y * row
-        at = place // (KERNEL_Y * KERNEL_X) * plane + y + place % KERNEL_X * step_x + group[:, None]
-        both = is_pixel[:, None, None] & here[None, :, :]
-        seen = tl.load(x + (base[:, None, None] + at[None, :, :]), mask=both, other=0.0)
-        partial += weight[None, :, :] * seen.to(tl.float32)
-        begin += WIDTH
-    total += tl.sum(partial, 2)
-    if RELU:
-        total = tl.maximum(total, 0.0, propagate_nan=tl.PropagateNan.ALL)
-    to = (image * num_rows)[:, None] + target[None, :]
-    to = to * (out_height * out_width) + spot[:, None]
-    tl.store(out + to, total.to(out.dtype.element_ty), mask=is_pixel[:, None] & is_row[None, :])
-
-
-@triton.jit(do_not_specialize=["size", "height", "width", "top", "left", "padded_height", "padded_width"])
-@no_type_check
-def pad(x, out, size, height, width, top, left, padded_height, padded_width, BLOCK: tl.constexpr, EARLY: tl.constexpr):
-    """Surrounds planes with zeros."""
-    if EARLY:
-        cuda.gdc_launch_dependents()
-        cuda.gdc_wait()
-    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    plane = i // (padded_height * padded_width)
-    y = i // padded_width % padded_height - top
-    column = i % padded_width - left
-    inside = (y >= 0) & (y < height) & (column >= 0) & (column < width) & (i < size)
-    tl.store(out + i, tl.load(x + (plane * height + y) * width + column, mask=inside, other=0.0), mask=i < size)
 
 
 @triton.jit

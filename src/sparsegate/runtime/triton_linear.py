@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from types import ModuleType
 
 import torch
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 
 from .bands import QUANTUM, Band, cut
 from .triton_tile import Tile, choose, power_of_two
-from .triton_words import NARROW, decode, encode, kind_of
+from .triton_words import decode, encode, kind_of
 
 SPREAD_TILE = 2048  # elements that a program of the kernel spread moves
 
@@ -19,8 +20,8 @@ SPREAD_TILE = 2048  # elements that a program of the kernel spread moves
 class PackedLinear(nn.Module):
     """A linear layer, inference only, that stores and reads only its kept weights; made by `pack`.
 
-    In bf16 and fp16 a kept weight takes 4 bytes, a word of its value and its column; in fp32 it takes 6. More than 65,536
-    inputs take 32-bit columns. Sums are in fp32. Rows are padded a little, with zero times the row's last input.
+    In bf16 and fp16 a kept weight takes 4 bytes, a word of its value and its column; in fp32 it takes 6. More than
+    65,536 inputs take 32-bit columns. Sums are in fp32. Rows are padded a little, with zero times the row's last input.
     """
 
     columns: Tensor
@@ -94,7 +95,6 @@ def reference_linear(packed: PackedLinear, x: Float[Tensor, "*batch columns"]) -
     return (out.relu() if packed.relu else out).to(x.dtype)
 
 
-@torch.no_grad()
 def linear(
     packed: PackedLinear, x: Float[Tensor, "*batch columns"], *, tile: Tile | None = None
 ) -> Float[Tensor, "*batch rows"]:
@@ -110,7 +110,7 @@ def linear(
 
 
 def _launch(packed: PackedLinear, x: Tensor, out: Tensor, tile: Tile) -> None:
-    kernels = triton_kernels()
+    kernels = load_kernels("triton_kernels")
     layer = (packed.columns, packed.values, packed.bias, packed.order, out)
     bands, programs = places(packed.bands, tile.rows)
     fixed = {"KIND": packed.kind, "RELU": packed.relu, "NUM_BANDS": len(packed.bands), "EARLY": tile.early}
@@ -137,22 +137,17 @@ def _spread(kernels: ModuleType, x: Tensor, panels: int, tile: Tile) -> Tensor:
 
 
 def places(bands: tuple[Band, ...], rows: int) -> tuple[tuple[int, ...], int]:
-    """For every band its first program, first row, number of rows, width and first word; and how many programs."""
-    found: list[int] = []
-    program = 0
-    for band in bands:
-        found += [program, band.row, band.rows, band.width // QUANTUM, band.start // QUANTUM]
-        program += -(-band.rows // rows)
-    return tuple(found), program
+    """Rows and width of every band, as the kernels take them, and how many programs of so many rows there are."""
+    numbers = [number for band in bands for number in (band.rows, band.width // QUANTUM)]
+    return tuple(16 * number + 2 for number in numbers), sum(-(-band.rows // rows) for band in bands)
 
 
-def triton_kernels() -> ModuleType:
-    """The module of kernels; Triton is imported here, not before."""
+def load_kernels(name: str) -> ModuleType:
+    """One of the room's modules of kernels, by name; Triton is imported here, not before."""
     try:
-        from . import triton_kernels as kernels
+        return import_module(f".{name}", __package__)
     except ImportError as error:
         raise ImportError('sparse layers on CUDA need Triton: pip install "sparsegate[gpu]"') from error
-    return kernels
 
 
 def check_input(packed: PackedLinear, x: Tensor, *, axis: int, size: int) -> None:
