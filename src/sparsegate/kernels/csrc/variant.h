@@ -20,13 +20,6 @@
         _Pragma("omp barrier")                                                                                         \
     }
 
-/* The i-th of the four 16-bit numbers in a word, as they stand in memory. */
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-#define LEAST(word, i) ((word) >> (16 * (i)) & 65535)
-#else
-#define LEAST(word, i) ((word) >> (48 - 16 * (i)) & 65535)
-#endif
-
 /* A step of the transposition of sixteen vectors of sixteen: lanes of pairs of vectors, DISTANCE apart, change places. */
 #define SWAP(a, b, DISTANCE, LOW, HIGH)                                                                                \
     UNROLL for (int i = 0; i < LANES; i++) if (!(i & DISTANCE))                                                        \
@@ -127,6 +120,8 @@ INLINE int64_t NAME(place)(const Layer *next, int64_t height, int64_t width, int
     if (!next || next->is_linear)
         return (c * height + y) * width + x;
     int64_t py = y + next->pad_y, px = x + next->pad_x;
+    if (next->stride_y == 1 && next->stride_x == 1) /* without divisions, which would take longer than a small layer */
+        return (c * next->height + py) * next->width + px;
     int64_t phase = (c * next->stride_y + py % next->stride_y) * next->stride_x + px % next->stride_x;
     return (phase * next->height + py / next->stride_y) * next->width + px / next->stride_x;
 }
@@ -316,11 +311,6 @@ TARGET static void NAME(single_in)(const Task *task)
     const Layer *layer = chain->layers;
     int64_t height = chain->in_height, width = chain->in_width, size = chain->channels * height * width;
     const float *from = task->in + task->first * size;
-    if (layer->is_linear) {
-        if (task->part == 0)
-            memcpy(task->buffer[0], from, (size_t)size * sizeof(float));
-        return;
-    }
     for (int64_t l = task->part; l < chain->channels * height; l += task->num_parts) {
         if (layer->stride_x == 1) {
             float *to = task->buffer[0] + NAME(place)(layer, height, width, l / height, l % height, 0);
@@ -438,48 +428,18 @@ TARGET static void NAME(single_conv)(const Layer *layer, const Layer *next, int6
         NAME(single_pools)(layer, next, is_narrow ? 8 : layer->width, sums + (r - r0) * step, r, out);
 }
 
-/* Slices of eight rows: eight sums, one in each register. A step's columns come in two words and are taken apart, which
- * leaves the processor's loads to the inputs and the weights; its own gathers are slower than that, or hardly faster. */
-TARGET static void NAME(single_linear)(const Layer *layer, int64_t s0, int64_t s1, const float *x, float *out)
-{
-    const Slices *slices = &layer->slices;
-    for (int64_t s = s0; s < s1; s++) {
-        float sum[8] = {0};
-        const float *value = slices->value + 8 * (int64_t)slices->start[s];
-        const uint16_t *column = slices->column + 8 * (int64_t)slices->start[s];
-        for (int32_t k = slices->start[s]; k < slices->start[s + 1]; k++, value += 8, column += 8) {
-            uint64_t low, high;
-            memcpy(&low, column, 8);
-            memcpy(&high, column + 4, 8);
-            sum[0] += value[0] * x[LEAST(low, 0)];
-            sum[1] += value[1] * x[LEAST(low, 1)];
-            sum[2] += value[2] * x[LEAST(low, 2)];
-            sum[3] += value[3] * x[LEAST(low, 3)];
-            sum[4] += value[4] * x[LEAST(high, 0)];
-            sum[5] += value[5] * x[LEAST(high, 1)];
-            sum[6] += value[6] * x[LEAST(high, 2)];
-            sum[7] += value[7] * x[LEAST(high, 3)];
-        }
-        for (int i = 0; i < 8; i++) {
-            int32_t row = slices->row[8 * s + i];
-            if (row < 0)
-                continue;
-            float all = sum[i] + layer->bias[row];
-            out[row] = layer->relu && all < 0 ? 0 : all;
-        }
-    }
-}
-
 TARGET void NAME(sg_single)(const Task *task)
 {
     const Chain *chain = task->chain;
     if (task->part == 0)
         NAME(clear)(chain->layers, task->buffer[0], 1);
     BARRIER(task)
-    NAME(single_in)(task);
+    const int64_t in_size = chain->channels * chain->in_height * chain->in_width;
+    if (!chain->layers->is_linear)
+        NAME(single_in)(task);
     for (int64_t l = 0; l < chain->num_layers; l++) {
         const Layer *layer = chain->layers + l, *next = l + 1 < chain->num_layers ? layer + 1 : 0;
-        const float *in = task->buffer[l % 2];
+        const float *in = l || !layer->is_linear ? task->buffer[l % 2] : task->in + task->first * in_size;
         float *out = l + 1 < chain->num_layers ? task->buffer[(l + 1) % 2] : task->out + task->first * chain->out_size;
         BARRIER(task)
         if (task->part == 0)
@@ -488,7 +448,7 @@ TARGET void NAME(sg_single)(const Task *task)
         if (layer->is_linear) {
             int64_t s0 = NAME(split_slices)(&layer->slices, task->part, task->num_parts);
             int64_t s1 = NAME(split_slices)(&layer->slices, task->part + 1, task->num_parts);
-            NAME(single_linear)(layer, s0, s1, in, out);
+            sg_slices(layer, s0, s1, in, out);
         } else {
             int64_t r0 = NAME(split)(layer, task->part, task->num_parts);
             int64_t r1 = NAME(split)(layer, task->part + 1, task->num_parts);
