@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from accelerate import Accelerator
@@ -12,6 +12,8 @@ from sparsegate.compress import tune_
 from sparsegate.data import Shift, load_data
 from sparsegate.models import MODELS
 from sparsegate.train import Batches, accuracy
+
+MOVE = 1e-3
 
 
 class Trial:
@@ -30,12 +32,13 @@ class Trial:
         ]
         return f"validation {each[0]:.2f} %, test {each[1]:.2f} %"
 
-    def tuned(self, state: dict[str, Tensor], epochs: int) -> dict[str, Tensor]:
+    def tuned(self, state: dict[str, Tensor], epochs: int, per: Literal["layer", "network"]) -> dict[str, Tensor]:
         """The network with its few values trained on the run's training images."""
         run, model = self._settings, self._model(state)
         batches = Batches(self._data.train, self._data.normalise, Shift(run["shift"]), run["batch_size"], run["seed"])
         each = (batches.epoch(number) for number in range(epochs))
-        tune_(model, (epoch[place] for epoch in each for place in range(len(batches))))
+        steps = (epoch[place] for epoch in each for place in range(len(batches)))
+        tune_(model, steps, per=per, move=MOVE, num_batches=epochs * len(batches))
         return model.state_dict()
 
     def _model(self, state: dict[str, Tensor]) -> nn.Module:
