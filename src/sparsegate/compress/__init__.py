@@ -5,6 +5,7 @@ from .deadpaths import Removed, remove_dead_paths
 from .entry import FORMATS, Entry
 from .format import Format
 from .network import Packed, compress, load
+from .order import order_units_
 from .quantise import quantise_
 from .sg_write import encode_sg
 from .shrink import shrink
@@ -20,6 +21,7 @@ __all__ = [
     "compress",
     "encode_sg",
     "load",
+    "order_units_",
     "position_entropy",
     "quantise_",
     "remove_dead_paths",

@@ -13,7 +13,7 @@ from .sg_head import CODES
 from .tensors import TYPES
 
 MAX_TABLE = 256
-RAW, SPLIT, TABLE = 0, 1, 2  # and beyond: the number of the table
+NOTHING, TIED, RAW, SPLIT, TABLE = 0, 1, 2, 3, 4  # and beyond: the number of the table
 BYTE = 256
 VALUES = "values"
 
@@ -86,7 +86,7 @@ def add_raw(encoder: Encoder, values: Array) -> None:
     if values.itemsize == 1:
         encoder.add_pieces(VALUES, values, BYTE)
     for shift in range(0, 8 * values.itemsize - 8, 16):
-        encoder.add_pieces(VALUES, (values >> values.dtype.type(shift)).astype(np.uint16), WHOLE)
+        encoder.add_pieces(VALUES, values, WHOLE, shift=shift)
 
 
 def read_raw(decoder: Decoder, count: int, dtype: np.dtype[np.unsignedinteger]) -> Array:
@@ -104,9 +104,9 @@ def add_split(encoder: Encoder, values: Array) -> None:
     turned, upper = _rotated(values), upper_bytes(values)
     encoder.add_symbols(VALUES, upper, frequencies(np.bincount(upper, minlength=256)))
     if values.itemsize > 1:
-        encoder.add_pieces(VALUES, (turned >> _bits(values, -16)).astype(np.uint8), BYTE)
+        encoder.add_pieces(VALUES, turned, BYTE, shift=8 * values.itemsize - 16)
     for shift in range(0, 8 * values.itemsize - 16, 16):
-        encoder.add_pieces(VALUES, (turned >> values.dtype.type(shift)).astype(np.uint16), WHOLE)
+        encoder.add_pieces(VALUES, turned, WHOLE, shift=shift)
 
 
 def read_split(decoder: Decoder, count: int, counts: Array, dtype: np.dtype[np.unsignedinteger]) -> Array:
@@ -123,7 +123,7 @@ def read_split(decoder: Decoder, count: int, counts: Array, dtype: np.dtype[np.u
 
 def upper_bytes(values: Array) -> Array:
     """The upper bytes of values rotated left by one bit: the exponents of floats."""
-    upper: Array = (_rotated(values) >> _bits(values, -8)).astype(np.int64)
+    upper: Array = (_rotated(values) >> _bits(values, -8)).astype(np.uint8)
     return upper
 
 

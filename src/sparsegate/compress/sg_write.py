@@ -14,13 +14,14 @@ from .cost import Cost
 from .entry import Entry
 from .format import Array
 from .rans import Encoder, frequencies
+from .sg_flags import INDICES
 from .sg_head import MAGIC, MAX_LANES, Shapes, architecture, matching_model, registered
-from .sg_mask import INDICES, FlagsWriter, add_mask, matrix_shape
+from .sg_mask import MaskWriter, matrix_shape
 from .sg_tables import choose_tables
-from .sg_values import RAW, SPLIT, TABLE, VALUES, Table, add_raw, add_split, split_side
+from .sg_values import NOTHING, RAW, SPLIT, TABLE, TIED, VALUES, Table, add_raw, add_split, split_side
 from .tensors import bits_of
 
-BITS_PER_LANE = 4096  # a lane wastes some 20 bits
+BITS_PER_LANE = 16384  # a lane wastes some 20 bits, but one alone is slow
 
 
 def write_sg(entries: dict[str, Entry], same: dict[str, str], path: Path) -> None:
@@ -35,12 +36,12 @@ def encode_sg(entries: dict[str, Entry], same: dict[str, str]) -> tuple[bytes, C
     order = list(registered(*model)) if model else list(entries)
     encoder = Encoder()
     tables, sides = _add_tensors(encoder, {name: entries[name] for name in order})
-    sides += [varint(1 + order.index(other)) for other in same.values()]
+    sides += [varint(TIED) + varint(1 + order.index(other)) for other in same.values()]
     shapes |= {name: shapes[other] for name, other in same.items()}
     lanes = int(np.clip(sum(encoder.information.values()) // BITS_PER_LANE, 1, MAX_LANES))
     states, words = encoder.finish(lanes)
     head = MAGIC + varint(lanes) + architecture(shapes, model) + varint(len(tables)) + b"".join([*tables, *sides])
-    content = head + states.astype("<u4").tobytes() + words.astype("<u2").tobytes()
+    content = b"".join([head, states.astype("<u4").tobytes(), *(each.data for each in words)])
     content += zlib.crc32(content).to_bytes(4, "little")
     return content, _cost(encoder, 8 * len(content))
 
@@ -56,10 +57,13 @@ def _add_tensors(encoder: Encoder, entries: dict[str, Entry]) -> tuple[list[byte
     kept = [each[each != 0] for each in bits]
     groups = ["vector" if len(entry.plan.shape) < 2 else "matrix" for entry in entries.values()]
     choice = choose_tables(kept, [entry.dtype for entry in entries.values()], groups)
-    flags, sides = FlagsWriter(encoder), []
-    for entry, each, values, mode in zip(entries.values(), bits, kept, choice.modes, strict=True):
-        side = varint(0) + add_mask(encoder, flags, (each != 0).reshape(matrix_shape(entry.plan.shape)))
-        sides.append(side + (_add_values(encoder, values, mode, choice.tables) if len(values) else b""))
+    masks, sides = MaskWriter(encoder), []
+    for entry, each, values, form in zip(entries.values(), bits, kept, choice.forms, strict=True):
+        if len(values) == 0:
+            sides.append(varint(NOTHING))
+            continue
+        side = varint(form) + masks.add((each != 0).reshape(matrix_shape(entry.plan.shape)))
+        sides.append(side + _add_values(encoder, values, form, choice.tables))
     return [table.side() for table in choice.tables], sides
 
 
@@ -68,13 +72,14 @@ def _unsigned(entry: Entry) -> Array:
     return bits.view(f"<u{bits.itemsize}")
 
 
-def _add_values(encoder: Encoder, values: Array, mode: int, tables: list[Table]) -> bytes:
-    if mode == RAW:
+def _add_values(encoder: Encoder, values: Array, form: int, tables: list[Table]) -> bytes:
+    """Side information of values, which go into the stream."""
+    if form == RAW:
         add_raw(encoder, values)
-        return varint(RAW)
-    if mode == SPLIT:
+        return b""
+    if form == SPLIT:
         add_split(encoder, values)
-        return varint(SPLIT) + split_side(values)
-    table = tables[mode - TABLE]
+        return split_side(values)
+    table = tables[form - TABLE]
     encoder.add_symbols(VALUES, np.searchsorted(table.values, values), frequencies(table.counts))
-    return varint(mode)
+    return b""
