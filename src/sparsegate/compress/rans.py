@@ -13,6 +13,7 @@ from .format import Array
 SCALE = 16  # frequencies are out of 2^16
 WHOLE = 1 << SCALE
 BLOCK = 1 << 18  # symbols that are prepared at a time
+MAX_ROUNDS = 1 << 18  # of a decoder whose lanes are all at work: a file of few bytes cannot keep it busy for hours
 LOW = 1 << 16  # states lie in [LOW, LOW << 16)
 
 
@@ -56,6 +57,8 @@ class Encoder:
         self._groups: list[_Group] = []
         self.information: dict[str, float] = {}
         """Bits of information added so far, by what they are about."""
+        self.num_symbols = 0
+        """Symbols added so far."""
 
     def add_bits(self, about: str, bits: Array, one: int) -> None:
         """A group of bits, of which a one has this frequency."""
@@ -104,6 +107,7 @@ class Encoder:
         self.information[about] = self.information.get(about, 0.0) + bits
 
     def _add(self, count: int, symbols: Callable[[int, int], Array], starts: Array, shares: Array) -> None:
+        self.num_symbols += count
         self._groups.append(_Group(count, symbols, starts.astype(np.uint64), shares.astype(np.uint64)))
 
     @staticmethod
@@ -125,9 +129,11 @@ class Decoder:
 
     def __init__(self, states: Array, words: Array) -> None:
         self._state, self._words, self._next = states.astype(np.uint64), words, 0
+        self._rounds_left = MAX_ROUNDS
 
     def bits(self, count: int, one: int) -> Array:
         """A group of bits, of which a one has this frequency."""
+        self._take_rounds(count)
         out = np.zeros(count, bool)
         for begin in range(0, count, len(self._state)):
             x = self._state[: count - begin]
@@ -140,6 +146,7 @@ class Decoder:
 
     def symbols(self, count: int, shares: Array) -> Array:
         """A group of symbols of a table of frequencies."""
+        self._take_rounds(count)
         symbol_of = np.repeat(np.arange(len(shares)), shares)
         starts, sizes = (np.cumsum(shares) - shares).astype(np.uint64), shares.astype(np.uint64)
         out = np.zeros(count, np.int64)
@@ -161,6 +168,7 @@ class Decoder:
 
     def pieces(self, count: int, choices: int) -> Array:
         """A group of numbers below `choices`, a power of two, that are all as likely."""
+        self._take_rounds(count)
         out, share = np.zeros(count, np.uint64), np.uint64(WHOLE // choices)
         for begin in range(0, count, len(self._state)):
             x = self._state[: count - begin]
@@ -173,6 +181,11 @@ class Decoder:
         """Raises ValueError unless everything was read and nothing is left over."""
         if self._next != len(self._words) or (self._state != LOW).any():
             raise ValueError("the stream does not end where its symbols do")
+
+    def _take_rounds(self, count: int) -> None:
+        self._rounds_left -= count // len(self._state)
+        if self._rounds_left < 0:
+            raise ValueError(f"{len(self._state)} lanes are too few for so many symbols")
 
     def _advance(self, x: Array, share: Array, offset: Array) -> None:
         x[:] = share * (x >> np.uint64(SCALE)) + offset

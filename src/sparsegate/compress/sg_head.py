@@ -17,7 +17,7 @@ CODES = list(TYPES)
 LISTED, NAMED = 0, 1  # and beyond: the number of the model
 NUMBERED = ("lenet5", "lenet300")
 """Models that a file names by a number; only ever add to the end."""
-MAX_LANES, MAX_TENSORS, MAX_DIMENSIONS, MAX_SIZE, MAX_CLASSES = 4096, 2**20, 64, 2**40, 2**20
+MAX_LANES, MAX_TENSORS, MAX_DIMENSIONS, MAX_SIZE, MAX_CLASSES = 2**16, 2**20, 64, 2**40, 2**20
 Shapes = dict[str, tuple[str, tuple[int, ...]]]
 """Type and shape of every tensor, in the file's order."""
 

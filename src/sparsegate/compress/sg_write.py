@@ -13,7 +13,7 @@ from .bytestream import varint
 from .cost import Cost
 from .entry import Entry
 from .format import Array
-from .rans import Encoder, frequencies
+from .rans import MAX_ROUNDS, Encoder, frequencies
 from .sg_flags import INDICES
 from .sg_head import MAGIC, MAX_LANES, Shapes, architecture, matching_model, registered
 from .sg_mask import MaskWriter, matrix_shape
@@ -38,12 +38,19 @@ def encode_sg(entries: dict[str, Entry], same: dict[str, str]) -> tuple[bytes, C
     tables, sides = _add_tensors(encoder, {name: entries[name] for name in order})
     sides += [varint(TIED) + varint(1 + order.index(other)) for other in same.values()]
     shapes |= {name: shapes[other] for name, other in same.items()}
-    lanes = int(np.clip(sum(encoder.information.values()) // BITS_PER_LANE, 1, MAX_LANES))
+    lanes = _lanes(encoder)
     states, words = encoder.finish(lanes)
     head = MAGIC + varint(lanes) + architecture(shapes, model) + varint(len(tables)) + b"".join([*tables, *sides])
     content = b"".join([head, states.astype("<u4").tobytes(), *(each.data for each in words)])
     content += zlib.crc32(content).to_bytes(4, "little")
     return content, _cost(encoder, 8 * len(content))
+
+
+def _lanes(encoder: Encoder) -> int:
+    needed = -(-encoder.num_symbols // MAX_ROUNDS)
+    if needed > MAX_LANES:
+        raise ValueError(f"{encoder.num_symbols:,} symbols are too many for one .sg file; save as .sparse.safetensors")
+    return int(np.clip(sum(encoder.information.values()) // BITS_PER_LANE, max(1, needed), MAX_LANES))
 
 
 def _cost(encoder: Encoder, total: int) -> Cost:
