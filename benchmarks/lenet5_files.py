@@ -143,15 +143,16 @@ def stages_of(model: nn.Module, run: Run[Any], epochs: int) -> Iterator[tuple[st
         few = copy.deepcopy(model)
         quantise_(few, bits=bits)
         yield f"{bits} bits", _numbers(few, accelerator)
-        _tune(few, run, epochs, accelerator)
+        _tune(few, model, run, epochs, accelerator)
         yield f"{bits} bits, tuned", _numbers(few, accelerator)
 
 
-def _tune(model: nn.Module, run: Run[Any], epochs: int, accelerator: Accelerator) -> None:
+def _tune(model: nn.Module, origin: nn.Module, run: Run[Any], epochs: int, accelerator: Accelerator) -> None:
     data = mnist()
     batches = Batches(data.train.to(accelerator.device), data.normalise, Shift(run.shift), BATCH, run.seed)
     model.to(accelerator.device)
-    tune_(model, _every(batches, epochs), lr=LR, move=MOVE, num_batches=epochs * len(batches))
+    num_batches = epochs * len(batches)
+    tune_(model, _every(batches, epochs), lr=LR, origin=origin, move=MOVE, num_batches=num_batches)
     model.cpu()
 
 

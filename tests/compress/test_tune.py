@@ -1,5 +1,7 @@
 """Tuning moves the few values of a quantised network and nothing else."""
 
+import copy
+
 import pytest
 import torch
 from hypothesis import given
@@ -85,7 +87,7 @@ def test_weights_that_move_take_other_values_of_the_same_few():
     still, moving = quantised(), quantised()
     old = moving[0].weight.detach().clone()
     tune_(still, batches(), lr=1e-6)
-    tune_(moving, batches(), lr=1e-6, move=0.02)
+    tune_(moving, batches(), lr=1e-6, origin=copy.deepcopy(moving), move=0.02)
     new = moving[0].weight.detach()
     assert torch.equal(old == 0, new == 0)
     assert len(new.unique()) <= 9
@@ -98,7 +100,7 @@ def test_layers_quantised_apart_keep_books_of_their_own_when_weights_move():
     model = quantised("layer")
     with shared_values(model, per="layer") as books:
         assert [len(book) for book in books] == [8, 8, 8]  # two weights, and the biases together
-    tune_(model, batches(), per="layer", move=0.02)
+    tune_(model, batches(), per="layer", origin=copy.deepcopy(model), move=0.02)
     assert all(len(layer.weight[layer.weight != 0].unique()) <= 8 for layer in (model[0], model[2]))
 
 
@@ -114,3 +116,8 @@ def test_the_nearest_value_is_found_in_a_book_in_whatever_order(book, number):
     values = torch.tensor(book)
     found = values[nearest(values, torch.tensor([number]))]
     assert (found - number).abs().item() == pytest.approx((values - number).abs().min().item(), abs=1e-5)
+
+
+def test_an_origin_of_another_shape_is_an_error():
+    with pytest.raises(ValueError, match="before it was quantised"):
+        tune_(quantised(), batches(1), origin=nn.Linear(3, 3))

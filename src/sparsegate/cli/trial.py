@@ -13,8 +13,6 @@ from sparsegate.data import Shift, load_data
 from sparsegate.models import MODELS
 from sparsegate.train import Batches, accuracy
 
-MOVE = 1e-3
-
 
 class Trial:
     """The data and the model of a run, for networks that are variants of the one it made."""
@@ -32,13 +30,15 @@ class Trial:
         ]
         return f"validation {each[0]:.2f} %, test {each[1]:.2f} %"
 
-    def tuned(self, state: dict[str, Tensor], epochs: int, per: Literal["layer", "network"]) -> dict[str, Tensor]:
+    def tuned(
+        self, state: dict[str, Tensor], epochs: int, *, per: Literal["layer", "network"], origin: dict[str, Tensor]
+    ) -> dict[str, Tensor]:
         """The network with its few values trained on the run's training images."""
         run, model = self._settings, self._model(state)
         batches = Batches(self._data.train, self._data.normalise, Shift(run["shift"]), run["batch_size"], run["seed"])
         each = (batches.epoch(number) for number in range(epochs))
         steps = (epoch[place] for epoch in each for place in range(len(batches)))
-        tune_(model, steps, per=per, move=MOVE, num_batches=epochs * len(batches))
+        tune_(model, steps, per=per, origin=self._model(origin), num_batches=epochs * len(batches))
         return model.state_dict()
 
     def _model(self, state: dict[str, Tensor]) -> nn.Module:

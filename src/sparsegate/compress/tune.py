@@ -18,7 +18,7 @@ MAX_VALUES = 256
 class Shared(nn.Module):
     """Gives the kept places of a weight the values of a book, each by its cluster; all others are zero."""
 
-    def __init__(self, book: nn.Parameter, weight: Tensor, *, moves: bool = False) -> None:
+    def __init__(self, book: nn.Parameter, weight: Tensor, *, origin: Tensor | None = None) -> None:
         super().__init__()
         flat = weight.detach().flatten()
         positions = flat.nonzero().flatten()
@@ -28,7 +28,7 @@ class Shared(nn.Module):
         self.clusters: Tensor
         self.register_buffer("positions", positions)
         self.register_buffer("clusters", torch.searchsorted(book.detach(), kept))
-        self.place = nn.Parameter(kept.clone()) if moves else None
+        self.place = None if origin is None else nn.Parameter(origin.detach().flatten()[positions])
         """Where each kept weight itself is, if it moves: it takes the nearest value of the book."""
 
     def forward(self, weight: Tensor) -> Tensor:
@@ -58,12 +58,13 @@ def nearest(book: Tensor, numbers: Tensor) -> Tensor:
 
 @contextmanager
 def shared_values(
-    model: nn.Module, *, per: Literal["layer", "network"] = "network", moves: bool = False
+    model: nn.Module, *, per: Literal["layer", "network"] = "network", origin: nn.Module | None = None
 ) -> Iterator[list[nn.Parameter]]:
     """Inside, the model's parameters are tied to books of values, which are what to train; afterwards it is ordinary.
 
     Whether layers share a book is said as for `quantise_`; vectors always do. The values stay representable in
-    bfloat16. If the weights move, their places are parameters of the model too.
+    bfloat16. With an origin, a model that has not been quantised, weights move: they set out from there, and their
+    places are parameters of the model too.
     """
     books: dict[int, nn.Parameter] = {}
     sites = [
@@ -72,12 +73,13 @@ def shared_values(
         for name, each in module.named_parameters(recurse=False)
         if each.numel()
     ]
+    origins = _origins(model, origin)
     weights = [module.get_parameter(name).detach() for module, name in sites]
     groups = [-1 if weight.ndim < 2 else place if per == "layer" else 0 for place, weight in enumerate(weights)]
     for group in dict.fromkeys(groups):
         books[group] = _book([weight for weight, each in zip(weights, groups, strict=True) if each == group])
     for (module, name), weight, group in zip(sites, weights, groups, strict=True):
-        shared = Shared(books[group], weight, moves=moves)
+        shared = Shared(books[group], weight, origin=origins.get(id(module.get_parameter(name))))
         parametrize.register_parametrization(module, name, shared, unsafe=True)
     try:
         yield list(books.values())
@@ -93,18 +95,20 @@ def tune_(
     *,
     lr: float = 1e-3,
     per: Literal["layer", "network"] = "network",
-    move: float = 0.0,
+    origin: nn.Module | None = None,
+    move: float = 1e-3,
     num_batches: int | None = None,
     loss: Callable[[Any, Tensor], Tensor] = nn.functional.cross_entropy,
 ) -> None:
     """Trains the values of a quantised model on batches of inputs and labels, in place; the mask stays.
 
-    With `move`, a learning rate, the weights train too: each takes the value that is nearest to it at the time, so
-    clusters change. With `num_batches` both learning rates fall to zero along a cosine of that length.
+    With an `origin`, the model before it was quantised, the weights train too, from there on and with the learning rate
+    `move`: each takes the value that is nearest to it at the time, so clusters change. With `num_batches` both learning
+    rates fall to zero along a cosine of that length.
     """
     was_training = model.training
     model.train()
-    with shared_values(model, per=per, moves=move > 0) as books:
+    with shared_values(model, per=per, origin=origin) as books:
         places = [each.place for each in model.modules() if isinstance(each, Shared) and each.place is not None]
         optimizer = torch.optim.Adam([{"params": books, "lr": lr}, {"params": places, "lr": move}])
         schedule = torch.optim.lr_scheduler.LambdaLR(
@@ -117,6 +121,16 @@ def tune_(
             optimizer.step()
             schedule.step()
     model.train(was_training)
+
+
+def _origins(model: nn.Module, origin: nn.Module | None) -> dict[int, Tensor]:
+    """Where the weights of a model set out, by the weights' identity."""
+    if origin is None:
+        return {}
+    own, other = dict(model.named_parameters()), dict(origin.named_parameters())
+    if {name: each.shape for name, each in own.items()} != {name: each.shape for name, each in other.items()}:
+        raise ValueError("origin is the model before it was quantised, but its parameters have other names or shapes")
+    return {id(each): other[name].to(each.device) for name, each in own.items()}
 
 
 def _book(weights: list[Tensor]) -> nn.Parameter:
