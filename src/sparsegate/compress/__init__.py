@@ -7,6 +7,7 @@ from .format import Format
 from .network import Packed, compress, load
 from .order import order_units_
 from .quantise import quantise_
+from .sg_head import matching_model
 from .sg_write import encode_sg
 from .shrink import shrink
 from .tune import shared_values, tune_
@@ -21,6 +22,7 @@ __all__ = [
     "compress",
     "encode_sg",
     "load",
+    "matching_model",
     "order_units_",
     "position_entropy",
     "quantise_",
