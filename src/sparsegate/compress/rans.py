@@ -15,6 +15,8 @@ WHOLE = 1 << SCALE
 BLOCK = 1 << 18  # symbols that are prepared at a time
 MAX_ROUNDS = 1 << 18  # of a decoder whose lanes are all at work: a file of few bytes cannot keep it busy for hours
 LOW = 1 << 16  # states lie in [LOW, LOW << 16)
+Cut = Callable[[Array], Array]
+"""What makes symbols of numbers; called for a block at a time, so that no second copy of all is held."""
 
 
 def frequencies(counts: Array) -> Array:
@@ -37,6 +39,23 @@ def chance(ones: int, total: int) -> int:
     (16384, 1)
     """
     return min(max((2 * WHOLE * ones + total) // (2 * total), 1), WHOLE - 1)
+
+
+def same(numbers: Array) -> Array:
+    """The numbers themselves."""
+    return numbers
+
+
+def count_symbols(numbers: Array, choices: int, cut: Cut = same) -> Array:
+    """How often each symbol is cut out of numbers.
+
+    >>> count_symbols(np.array([2, 0, 2]), 4).tolist()
+    [1, 0, 2, 0]
+    """
+    counts = np.zeros(choices, np.int64)
+    for begin in range(0, len(numbers), BLOCK):
+        counts += np.bincount(cut(numbers[begin : begin + BLOCK]), minlength=choices)
+    return counts
 
 
 @dataclass(frozen=True)
@@ -70,24 +89,18 @@ class Encoder:
         self._note(about, np.array([len(bits) - ones, ones]), np.array([WHOLE - one, one]))
         self._add(len(bits), unpacked, np.array([one, 0]), np.array([WHOLE - one, one]))
 
-    def add_symbols(self, about: str, symbols: Array, shares: Array) -> None:
-        """A group of symbols of a table of frequencies."""
-        counts = np.zeros(len(shares), np.int64)
-        for begin in range(0, len(symbols), BLOCK):
-            counts += np.bincount(symbols[begin : begin + BLOCK], minlength=len(shares))
+    def add_symbols(self, about: str, numbers: Array, shares: Array, *, cut: Cut = same) -> None:
+        """A group of symbols of a table of frequencies, which a function cuts out of numbers, a block at a time."""
+        counts = count_symbols(numbers, len(shares), cut)
         self._note(about, counts, shares)
-        self._add(len(symbols), lambda begin, end: symbols[begin:end], np.cumsum(shares) - shares, shares)
+        self._add(len(numbers), lambda begin, end: cut(numbers[begin:end]), np.cumsum(shares) - shares, shares)
 
-    def add_pieces(self, about: str, numbers: Array, choices: int, *, shift: int = 0) -> None:
-        """A group of numbers, of which only `choices` from a bit on matter, a power of two, that are all as likely."""
+    def add_pieces(self, about: str, numbers: Array, choices: int, *, cut: Cut = same) -> None:
+        """A group of numbers below `choices`, a power of two, that are all as likely."""
         share = WHOLE // choices
-
-        def piece(begin: int, end: int) -> Array:
-            cut: Array = (numbers[begin:end] >> numbers.dtype.type(shift)) & numbers.dtype.type(choices - 1)
-            return cut
-
         self._note(about, np.array([len(numbers)]), np.array([share]))
-        self._add(len(numbers), piece, np.arange(choices) * share, np.full(choices, share))
+        starts, shares = np.arange(choices) * share, np.full(choices, share)
+        self._add(len(numbers), lambda begin, end: cut(numbers[begin:end]), starts, shares)
 
     def finish(self, lanes: int) -> tuple[Array, list[Array]]:
         """The lanes' first states, and all words, in pieces."""

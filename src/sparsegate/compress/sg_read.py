@@ -7,26 +7,26 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from .bytestream import ByteReader
+from .entry import Entry
 from .format import Array
 from .rans import Decoder, frequencies
 from .sg_head import MAGIC, MAX_LANES, MAX_TENSORS, VERSION, Shapes, read_architecture
 from .sg_mask import MaskReader, MaskSide, matrix_shape
 from .sg_values import NOTHING, RAW, SPLIT, TABLE, TIED, Table, read_raw, read_split, read_split_side
-from .tensors import TYPES, bits_of, num_bytes, type_name, zeros
+from .tensors import TYPES, bits_of, num_bytes, zeros
 
 
-def read_sg(path: Path, *, limit: int) -> dict[str, torch.Tensor]:
-    """The tensors in a file, tied ones as one; more than `limit` bytes of them are refused."""
+def read_sg(path: Path, *, limit: int) -> tuple[dict[str, Entry], dict[str, str]]:
+    """The entries in a file, and the tied names; more than `limit` bytes of tensors are refused."""
     try:
         return _read(path.read_bytes(), limit)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 
 
-def _read(raw: bytes, limit: int) -> dict[str, torch.Tensor]:
+def _read(raw: bytes, limit: int) -> tuple[dict[str, Entry], dict[str, str]]:
     if raw[:3] != MAGIC:
         raise ValueError(
             f"it begins with {raw[:3].hex() or 'nothing'}, wanted {MAGIC.hex()}: no .sg file of version {VERSION}"
@@ -46,7 +46,7 @@ def _read(raw: bytes, limit: int) -> dict[str, torch.Tensor]:
     rest = reader.take(len(reader.raw) - reader.place)
     if lanes == 0 or len(rest) % 2 or (states < 2**16).any():
         raise ValueError("its stream begins with impossible states")
-    return _read_tensors(Decoder(states, np.frombuffer(rest, "<u2")), masks, shapes, plans)
+    return _read_entries(Decoder(states, np.frombuffer(rest, "<u2")), masks, shapes, plans)
 
 
 # What reads the values of one tensor once their number is known
@@ -78,23 +78,29 @@ def _read_form(reader: ByteReader, form: int, kind: str, tables: list[Table]) ->
     return lambda decoder, count: table.values[decoder.symbols(count, frequencies(table.counts))]
 
 
-def _read_tensors(decoder: Decoder, masks: MaskReader, shapes: Shapes, plans: list[Plan]) -> dict[str, torch.Tensor]:
-    tensors: dict[str, torch.Tensor] = {}
-    for (name, (kind, shape)), plan in zip(shapes.items(), plans, strict=True):
-        if isinstance(plan, int):
-            tensors[name] = _tied(name, list(tensors.values()), plan, (kind, shape))
+def _read_entries(
+    decoder: Decoder, masks: MaskReader, shapes: Shapes, plans: list[Plan]
+) -> tuple[dict[str, Entry], dict[str, str]]:
+    entries: dict[str, Entry] = {}
+    same: dict[str, str] = {}
+    names = list(shapes)
+    for place, (name, plan) in enumerate(zip(names, plans, strict=True)):
+        if not isinstance(plan, int):
+            entries[name] = _read_entry(decoder, masks, shapes[name], plan)
             continue
-        tensor = zeros(kind, shape)
-        if plan is not None:
-            side, values = plan
-            out, positions = bits_of(tensor), masks.bits(decoder, side)
-            out[positions] = values(decoder, len(positions)).view(out.dtype)
-        tensors[name] = tensor
+        if not 1 <= plan <= place or shapes[names[plan - 1]] != shapes[name]:
+            raise ValueError(f"{name} is tied to tensor {plan}, which does not fit")
+        same[name] = same.get(names[plan - 1], names[plan - 1])
     decoder.finish()
-    return tensors
+    return entries, same
 
 
-def _tied(name: str, earlier: list[torch.Tensor], place: int, about: tuple[str, tuple[int, ...]]) -> torch.Tensor:
-    if not 1 <= place <= len(earlier) or (type_name(earlier[place - 1]), earlier[place - 1].shape) != about:
-        raise ValueError(f"{name} is tied to tensor {place}, which does not fit")
-    return earlier[place - 1]
+def _read_entry(
+    decoder: Decoder, masks: MaskReader, about: tuple[str, tuple[int, ...]], plan: tuple[MaskSide, ReadValues] | None
+) -> Entry:
+    tensor = zeros(*about)  # only one is dense at a time
+    if plan is not None:
+        side, values = plan
+        out, positions = bits_of(tensor), masks.bits(decoder, side)
+        out[positions] = values(decoder, len(positions)).view(out.dtype)
+    return Entry.cheapest(tensor, negative_zeros=True)  # what a file holds is kept

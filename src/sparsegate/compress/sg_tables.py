@@ -8,7 +8,7 @@ import numpy as np
 
 from .format import Array
 from .rans import WHOLE, frequencies
-from .sg_values import MAX_TABLE, RAW, SPLIT, TABLE, Table, split_side, upper_bytes
+from .sg_values import MAX_TABLE, RAW, SPLIT, TABLE, Table, split_counts, split_side
 
 SAMPLE = 4096
 MAX_SHORT = 127
@@ -80,7 +80,8 @@ def _alone(values: Array) -> tuple[float, int]:
     raw = 8.0 * values.nbytes
     if len(values) == 0:
         return 0.0, RAW
-    counts = np.unique(upper_bytes(values), return_counts=True)[1]
+    counts = split_counts(values)
+    counts = counts[counts > 0]
     split = raw - 8 * len(values) + _entropy(counts) + 8 * len(split_side(values))
     return (split, SPLIT) if split < raw else (raw, RAW)
 

@@ -6,6 +6,7 @@ import zlib
 from pathlib import Path
 
 import numpy as np
+from typing_extensions import Buffer
 
 from sparsegate.atomic import write_atomically
 
@@ -19,18 +20,24 @@ from .sg_head import MAGIC, MAX_LANES, Shapes, architecture, matching_model, reg
 from .sg_mask import MaskWriter, matrix_shape
 from .sg_tables import choose_tables
 from .sg_values import NOTHING, RAW, SPLIT, TABLE, TIED, VALUES, Table, add_raw, add_split, split_side
-from .tensors import bits_of
 
+FAST_LANES = 4096  # more are hardly faster
 BITS_PER_LANE = 16384  # a lane wastes some 20 bits, but one alone is slow
 
 
 def write_sg(entries: dict[str, Entry], same: dict[str, str], path: Path) -> None:
     """Writes a network, whole or not at all."""
-    write_atomically(path, encode_sg(entries, same)[0])
+    write_atomically(path, *_encoded(entries, same)[0])
 
 
 def encode_sg(entries: dict[str, Entry], same: dict[str, str]) -> tuple[bytes, Cost]:
     """The file's bytes, and where they go."""
+    pieces, cost = _encoded(entries, same)
+    return b"".join(pieces), cost
+
+
+def _encoded(entries: dict[str, Entry], same: dict[str, str]) -> tuple[list[Buffer], Cost]:
+    """The file in pieces, so that a large one need not be copied into one, and where its bits go."""
     shapes: Shapes = {name: (entry.dtype, entry.plan.shape) for name, entry in entries.items()}
     model = None if same else matching_model(shapes)
     order = list(registered(*model)) if model else list(entries)
@@ -41,16 +48,18 @@ def encode_sg(entries: dict[str, Entry], same: dict[str, str]) -> tuple[bytes, C
     lanes = _lanes(encoder)
     states, words = encoder.finish(lanes)
     head = MAGIC + varint(lanes) + architecture(shapes, model) + varint(len(tables)) + b"".join([*tables, *sides])
-    content = b"".join([head, states.astype("<u4").tobytes(), *(each.data for each in words)])
-    content += zlib.crc32(content).to_bytes(4, "little")
-    return content, _cost(encoder, 8 * len(content))
+    pieces: list[Buffer] = [head, states.astype("<u4").tobytes(), *(each.data.cast("B") for each in words if len(each))]
+    checksum, length = 0, 0
+    for piece in pieces:
+        checksum, length = zlib.crc32(piece, checksum), length + memoryview(piece).nbytes
+    return [*pieces, checksum.to_bytes(4, "little")], _cost(encoder, 8 * (length + 4))
 
 
 def _lanes(encoder: Encoder) -> int:
     needed = -(-encoder.num_symbols // MAX_ROUNDS)
     if needed > MAX_LANES:
         raise ValueError(f"{encoder.num_symbols:,} symbols are too many for one .sg file; save as .sparse.safetensors")
-    return int(np.clip(sum(encoder.information.values()) // BITS_PER_LANE, max(1, needed), MAX_LANES))
+    return max(1, needed, min(FAST_LANES, int(sum(encoder.information.values())) // BITS_PER_LANE))
 
 
 def _cost(encoder: Encoder, total: int) -> Cost:
@@ -60,23 +69,26 @@ def _cost(encoder: Encoder, total: int) -> Cost:
 
 def _add_tensors(encoder: Encoder, entries: dict[str, Entry]) -> tuple[list[bytes], list[bytes]]:
     """The side information of tables and tensors, whose symbols go into the stream."""
-    bits = [_unsigned(entry) for entry in entries.values()]
-    kept = [each[each != 0] for each in bits]
+    for entry in entries.values():
+        entry.check()
+    kept = [_kept(entry) for entry in entries.values()]
     groups = ["vector" if len(entry.plan.shape) < 2 else "matrix" for entry in entries.values()]
     choice = choose_tables(kept, [entry.dtype for entry in entries.values()], groups)
     masks, sides = MaskWriter(encoder), []
-    for entry, each, values, form in zip(entries.values(), bits, kept, choice.forms, strict=True):
+    for entry, values, form in zip(entries.values(), kept, choice.forms, strict=True):
         if len(values) == 0:
             sides.append(varint(NOTHING))
             continue
-        side = varint(form) + masks.add((each != 0).reshape(matrix_shape(entry.plan.shape)))
+        side = varint(form) + masks.add(entry.mask().reshape(matrix_shape(entry.plan.shape)))
         sides.append(side + _add_values(encoder, values, form, choice.tables))
     return [table.side() for table in choice.tables], sides
 
 
-def _unsigned(entry: Entry) -> Array:
-    bits = bits_of(entry.tensor())
-    return bits.view(f"<u{bits.itemsize}")
+def _kept(entry: Entry) -> Array:
+    """The kept values, as whole numbers without a sign."""
+    values = entry.parts["values"]
+    kept = values[values != 0] if entry.format.name == "dense" else values
+    return kept.view(f"<u{kept.itemsize}")
 
 
 def _add_values(encoder: Encoder, values: Array, form: int, tables: list[Table]) -> bytes:
@@ -88,5 +100,7 @@ def _add_values(encoder: Encoder, values: Array, form: int, tables: list[Table])
         add_split(encoder, values)
         return split_side(values)
     table = tables[form - TABLE]
-    encoder.add_symbols(VALUES, np.searchsorted(table.values, values), frequencies(table.counts))
+    encoder.add_symbols(
+        VALUES, values, frequencies(table.counts), cut=lambda block: np.searchsorted(table.values, block)
+    )
     return b""
