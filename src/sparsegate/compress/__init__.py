@@ -5,7 +5,9 @@ from .deadpaths import Removed, remove_dead_paths
 from .entry import FORMATS, Entry
 from .format import Format
 from .network import Packed, compress, load
+from .order import order_units_
 from .quantise import quantise_
+from .sg_head import matching_model
 from .sg_write import encode_sg
 from .shrink import shrink
 from .tune import shared_values, tune_
@@ -20,6 +22,8 @@ __all__ = [
     "compress",
     "encode_sg",
     "load",
+    "matching_model",
+    "order_units_",
     "position_entropy",
     "quantise_",
     "remove_dead_paths",
