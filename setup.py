@@ -7,7 +7,8 @@ from pathlib import Path
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-SOURCES = sorted(str(path) for path in Path("src/sparsegate/kernels/csrc").glob("*.c"))
+FOLDER = Path("src/sparsegate/kernels/csrc")
+SOURCES, HEADERS = (sorted(str(path) for path in FOLDER.glob(ending)) for ending in ("*.c", "*.h"))
 FLAGS = ["-std=c11", "-O3", "-fvisibility=hidden"]
 OPENMP = ["-fopenmp"]
 
@@ -29,5 +30,5 @@ class BuildKernels(build_ext):
         return list(ext.export_symbols)
 
 
-library = Extension("sparsegate.kernels._c", SOURCES, depends=["src/sparsegate/kernels/csrc/kernels.h"], optional=True)
+library = Extension("sparsegate.kernels._c", SOURCES, depends=HEADERS, optional=True)
 setup(ext_modules=[library], cmdclass={"build_ext": BuildKernels})
