@@ -2,7 +2,8 @@
 #include "kernels.h"
 #include "words.h"
 
-#define PIECE (1 << 18) /* bytes that a thread takes at a time */
+#define PIECE (1 << 20) /* bytes that a thread takes at a time */
+#define WORTH (1 << 22) /* bytes that are worth waking other threads */
 
 FOR_EACH_PROCESSOR static int64_t ones_of(const uint8_t *bytes, int64_t count)
 {
@@ -43,7 +44,7 @@ static inline int64_t piece_at(int64_t at, int64_t count)
 KERNEL int64_t sg_count_ones(const uint8_t *bytes, int64_t count, int num_threads)
 {
     int64_t ones = 0;
-#pragma omp parallel for num_threads(num_threads) reduction(+ : ones) if (num_threads > 1 && count > PIECE)
+#pragma omp parallel for num_threads(num_threads) reduction(+ : ones) if (num_threads > 1 && count >= WORTH)
     for (int64_t at = 0; at < count; at += PIECE)
         ones += ones_of(bytes + at, piece_at(at, count));
     return ones;
@@ -55,7 +56,7 @@ KERNEL int64_t sg_any_zero(const uint8_t *bytes, int64_t count, int width, int n
     int found = 0;
     if (width != 1 && width != 2 && width != 4 && width != 8)
         return -1;
-#pragma omp parallel for num_threads(num_threads) reduction(| : found) if (num_threads > 1 && count > PIECE)
+#pragma omp parallel for num_threads(num_threads) reduction(| : found) if (num_threads > 1 && count >= WORTH)
     for (int64_t at = 0; at < count; at += PIECE)
         found |= any_zero(bytes + at, piece_at(at, count), width);
     return found;

@@ -36,7 +36,7 @@ FOR_EACH_PROCESSOR static Cursor cursor_at(const Gaps *gaps, int64_t number, int
         place = 8 * cursor.at + __builtin_ctzll(cursor.word);
         cursor.word &= cursor.word - 1;
     }
-    *begin = ((place + 1 - number) << gaps->rice) + cursor.sum + number;
+    *begin = (place + 1 - number) * (INT64_C(1) << gaps->rice) + cursor.sum + number;
     return cursor;
 }
 
@@ -61,23 +61,31 @@ static inline void sums_at(const Gaps *gaps, int64_t at, uint64_t out[8])
     }
 }
 
-FOR_EACH_PROCESSOR static void positions(Cursor *cursor, int64_t count, int64_t out[BLOCK])
+/* The places of the next `count` ones among the bits of the quotients. */
+static inline void find_places(Cursor *cursor, int64_t count, int64_t out[BLOCK])
 {
     const Gaps *gaps = cursor->gaps;
-    int64_t at = cursor->at, number = cursor->next, end = number + count;
-    uint64_t word = cursor->word, sums[8];
-    while (number < end) {
-        sums_at(gaps, number / 8, sums);
-        for (int j = 0; j < 8 && number < end; j++, number++) {
-            while (!word && at < gaps->num_bytes)
-                word = word_at(gaps->quotients, at += 8, gaps->num_bytes);
-            int64_t quotients = 8 * at + __builtin_ctzll(word | UINT64_C(1) << 63) - number;
-            *out++ = (quotients << gaps->rice) + cursor->sum + (int64_t)sums[j] + number;
-            word &= word - 1;
+    int64_t found = 0;
+    while (found < count && cursor->at < gaps->num_bytes) {
+        for (; cursor->word && found < count; cursor->word &= cursor->word - 1)
+            out[found++] = 8 * cursor->at + __builtin_ctzll(cursor->word);
+        if (!cursor->word)
+            cursor->word = word_at(gaps->quotients, cursor->at += 8, gaps->num_bytes);
+    }
+}
+
+FOR_EACH_PROCESSOR static void positions(Cursor *cursor, int64_t count, int64_t out[BLOCK])
+{
+    uint64_t sums[8];
+    find_places(cursor, count, out);
+    for (int64_t i = 0; i < count; i += 8, cursor->next += 8) {
+        sums_at(cursor->gaps, cursor->next / 8, sums);
+        for (int j = 0; j < 8; j++) {
+            uint64_t number = (uint64_t)(cursor->next + j), quotients = (uint64_t)out[i + j] - number;
+            out[i + j] = (int64_t)((quotients << cursor->gaps->rice) + (uint64_t)cursor->sum + sums[j] + number);
         }
         cursor->sum += (int64_t)sums[7];
     }
-    cursor->at = at, cursor->word = word, cursor->next = end;
 }
 
 static void move(char *to, char *window, int64_t num_bytes)
@@ -97,57 +105,64 @@ static void move(char *to, char *window, int64_t num_bytes)
 
 static const Way PLAIN = {positions, move};
 
-/* The kept elements from the cursor's to `last`, and the part of the tensor that they fill. */
+/* Some kept elements, and the part of the tensor that they fill. */
 typedef struct {
     Cursor cursor;
-    int64_t last;
-    const char *values; /* the first element's, and those after it */
+    int64_t last;       /* the number of the last of them, plus one */
+    const char *values; /* of those that have not been put */
     char *out;          /* the whole tensor */
     int64_t begin, end; /* elements of it */
+    int64_t at[BLOCK];  /* positions of kept elements before the cursor, of which `done` of `here` have been put */
+    int64_t done, here;
 } Part;
 
-/* All windows but the first begin with a line of the cache. */
-#define DEFINE_WRITE(NAME, TYPE)                                                                                       \
-    static void NAME(const Way *way, Part part)                                                                        \
+/* Whether there is an element to put; finds positions when all have been used. */
+static int refill(const Way *way, Part *part)
+{
+    if (part->done < part->here)
+        return 1;
+    int64_t left = part->last - part->cursor.next;
+    part->done = 0;
+    part->here = left < BLOCK ? left : BLOCK;
+    if (part->here > 0)
+        way->positions(&part->cursor, part->here, part->at);
+    return part->here > 0;
+}
+
+typedef int64_t Put(char *window, int64_t begin, int64_t size, const int64_t *at, const char *values, int64_t count);
+
+/* Puts values into a window of `size` elements, up to the first that lies outside; says how many. */
+#define DEFINE_PUT(NAME, TYPE)                                                                                         \
+    static int64_t NAME(char *window, int64_t begin, int64_t size, const int64_t *at, const char *values, int64_t count) \
     {                                                                                                                  \
-        enum { WIDTH = sizeof(TYPE), SIZE = WINDOW / WIDTH };                                                          \
-        char window[WINDOW] __attribute__((aligned(64))) = {0};                                                        \
-        int64_t at[BLOCK], begin = part.begin;                                                                         \
-        int64_t size = SIZE - (int64_t)((uintptr_t)(part.out + begin * WIDTH) % 64) / WIDTH;                           \
-        const char *value = part.values;                                                                               \
-        for (int64_t here; (here = part.last - part.cursor.next) > 0;) {                                               \
-            here = here < BLOCK ? here : BLOCK;                                                                        \
-            way->positions(&part.cursor, here, at);                                                                    \
-            for (int64_t i = 0; i < here; i++, value += WIDTH) {                                                       \
-                for (; (uint64_t)(at[i] - begin) >= (uint64_t)size && size < part.end - begin; size = SIZE) {          \
-                    way->move(part.out + begin * WIDTH, window, size * WIDTH);                                         \
-                    begin += size;                                                                                     \
-                }                                                                                                      \
-                if ((uint64_t)(at[i] - begin) < SIZE)                                                                  \
-                    memcpy(window + (at[i] - begin) * WIDTH, value, WIDTH);                                            \
-            }                                                                                                          \
-        }                                                                                                              \
-        for (; begin < part.end; begin += size, size = SIZE) {                                                         \
-            size = size < part.end - begin ? size : part.end - begin;                                                  \
-            way->move(part.out + begin * WIDTH, window, size * WIDTH);                                                 \
-        }                                                                                                              \
+        int64_t i = 0;                                                                                                 \
+        for (; i < count && (uint64_t)(at[i] - begin) < (uint64_t)size; i++)                                           \
+            memcpy((TYPE *)(void *)window + (at[i] - begin), (const TYPE *)(const void *)values + i, sizeof(TYPE));    \
+        return i;                                                                                                      \
     }
 
-DEFINE_WRITE(write_1, uint8_t)
-DEFINE_WRITE(write_2, uint16_t)
-DEFINE_WRITE(write_4, uint32_t)
-DEFINE_WRITE(write_8, uint64_t)
+DEFINE_PUT(put_1, uint8_t)
+DEFINE_PUT(put_2, uint16_t)
+DEFINE_PUT(put_4, uint32_t)
+DEFINE_PUT(put_8, uint64_t)
 
-static void write_part(const Way *way, Part part, int width)
+/* Fills the part, a window after another; all windows but the first begin with a line of the cache. */
+static void write_part(const Way *way, Part *part, int64_t width)
 {
-    if (width == 1)
-        write_1(way, part);
-    else if (width == 2)
-        write_2(way, part);
-    else if (width == 4)
-        write_4(way, part);
-    else
-        write_8(way, part);
+    char window[WINDOW] __attribute__((aligned(64))) = {0};
+    Put *put = width == 1 ? put_1 : width == 2 ? put_2 : width == 4 ? put_4 : put_8;
+    int64_t size = (WINDOW - (int64_t)((uintptr_t)(part->out + part->begin * width) % 64)) / width;
+    for (int64_t begin = part->begin; begin < part->end; begin += size, size = WINDOW / width) {
+        size = size < part->end - begin ? size : part->end - begin;
+        while (refill(way, part)) {
+            int64_t here = put(window, begin, size, part->at + part->done, part->values, part->here - part->done);
+            part->values += here * width;
+            part->done += here;
+            if (part->done < part->here)
+                break;
+        }
+        way->move(part->out + begin * width, window, size * width);
+    }
 #if defined(__SSE2__)
     _mm_sfence(); /* what went past the caches is there for everyone */
 #endif
@@ -169,8 +184,9 @@ KERNEL int64_t sg_gaps_write(const uint8_t *quotients, int64_t num_bytes, const 
         Cursor cursor = cursor_at(&gaps, first, &begin);
         if (number + 1 < num_threads)
             cursor_at(&gaps, last, &end);
-        if (end <= total)
-            write_part(way ? way : &PLAIN, (Part){cursor, last, (const char *)values + first * width, out, begin, end}, width);
+        Part part = {.cursor = cursor, .last = last, .values = (const char *)values + first * width, .out = out};
+        part.begin = begin > 0 ? begin : 0, part.end = end < total ? end : total;
+        write_part(way ? way : &PLAIN, &part, width);
     }
     return 0;
 }

@@ -84,15 +84,24 @@ WIDE static void positions(Cursor *cursor, int64_t count, int64_t out[BLOCK])
     cursor->next += count;
 }
 
+/* Copies some bytes in the ordinary way, and leaves zeros. */
+static inline void move_few(char *to, char *window, int64_t num_bytes)
+{
+    memcpy(to, window, (size_t)num_bytes);
+    memset(window, 0, (size_t)num_bytes);
+}
+
 WIDE static void move(char *to, char *window, int64_t num_bytes)
 {
     int64_t done = (int64_t)(-(uintptr_t)to & 63);
     done = done < num_bytes ? done : num_bytes;
-    memcpy(to, window, (size_t)done);
-    for (; done + 64 <= num_bytes; done += 64)
-        _mm512_stream_si512((__m512i *)(void *)(to + done), _mm512_loadu_si512(window + done));
-    memcpy(to + done, window + done, (size_t)(num_bytes - done));
-    memset(window, 0, (size_t)num_bytes);
+    move_few(to, window, done);
+    for (; done + 64 <= num_bytes; done += 64) {
+        __m512i line = _mm512_loadu_si512(window + done);
+        _mm512_storeu_si512(window + done, _mm512_setzero_si512());
+        _mm512_stream_si512((__m512i *)(void *)(to + done), line);
+    }
+    move_few(to + done, window + done, num_bytes - done);
 }
 
 const Way *avx512_way(void)
