@@ -1,0 +1,3 @@
+"""The `main` of an exported network: images from stdin, labels to stdout."""
+
+MAIN = ""
