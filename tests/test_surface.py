@@ -28,6 +28,7 @@ PUBLIC = [
     "ramp",
     "remove_dead_paths",
     "shrink",
+    "to_c",
     "weights",
 ]
 

@@ -1,6 +1,7 @@
 """sparsegate trains neural networks that are sparse: a learned gate on every weight."""
 
 from sparsegate.compress import Packed, compress, load, quantise_, remove_dead_paths, shrink
+from sparsegate.export import to_c
 from sparsegate.gates import (
     Census,
     ClosedLayer,
@@ -45,5 +46,6 @@ __all__ = [
     "ramp",
     "remove_dead_paths",
     "shrink",
+    "to_c",
     "weights",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .c_text import Arithmetic, function
+from .c_text import Arithmetic, RowArithmetic, function
 from .layer import Conv
 from .plan import Stage
 from .taps import Unit, parts, units_of
@@ -31,7 +31,7 @@ def conv_panel(name: str, stage: Stage, arithmetic: Arithmetic) -> str:
         for y in range(layer.tile)
         for x in range(layer.tile)
     ]
-    taps = [f"{arithmetic.mac}(a{n}, w, x + ((at) + {spot}) * PANEL);" for n, spot in enumerate(spots)]
+    taps = [f"MAC(a{n}, w, x + ((at) + {spot}) * PANEL);" for n, spot in enumerate(spots)]
     units = [(unit, _panel_unit(unit, width, layer, arithmetic)) for unit in units_of(stage)]
     return _functions(f"{name}_panel", stage, arithmetic, taps, units, width)
 
@@ -40,14 +40,14 @@ def _panel_unit(unit: Unit, width: int, layer: Conv, arithmetic: Arithmetic) -> 
     area = layer.tile**2
     names = ", ".join(f"a{n} = b" for n in range(width * area))
     lines = [f"{{ vec b = SPLAT({arithmetic.bias(unit)}), {names};"]
-    lines += [f"TAP({arithmetic.weight(weight)}, {at})" for weight, at in unit.taps]
+    lines += [f"TAP({weight}, {at})" for weight, at in arithmetic.weights(unit)]
     lines += [f"MAX(a{n - n % area}, a{n});" for n in range(width * area) if n % area]
     for place in range(width):
         lines.append(arithmetic.put(f"y + {unit.place + place} * PANEL", f"a{place * area}", unit, lanes=""))
     return [*lines, "}"]
 
 
-def conv_one(name: str, stage: Stage, arithmetic: Arithmetic) -> str:
+def conv_one(name: str, stage: Stage, arithmetic: RowArithmetic) -> str:
     """Functions for one image, where a vector holds neighbouring places of a row."""
     layer = _conv(stage)
     width = _row_width(stage.out[2] * layer.tile, layer.tile)
@@ -57,16 +57,16 @@ def conv_one(name: str, stage: Stage, arithmetic: Arithmetic) -> str:
         for y in range(layer.tile)
         for each in vectors
     ]
-    taps = [f"{arithmetic.mac}{lanes}(a{n}, w, x + (at) + {spot});" for n, (lanes, spot) in enumerate(spots)]
+    taps = [f"MAC{lanes}(a{n}, w, x + (at) + {spot});" for n, (lanes, spot) in enumerate(spots)]
     units = [(unit, _one_unit(unit, vectors, width, layer, arithmetic)) for unit in units_of(stage)]
     return _functions(f"{name}_one", stage, arithmetic, taps, units, width // layer.tile)
 
 
-def _one_unit(unit: Unit, vectors: list[Vector], width: int, layer: Conv, arithmetic: Arithmetic) -> list[str]:
+def _one_unit(unit: Unit, vectors: list[Vector], width: int, layer: Conv, arithmetic: RowArithmetic) -> list[str]:
     bias, count = arithmetic.bias(unit), len(vectors)
     every = [(n, vectors[n % count]) for n in range(layer.tile * count)]
     lines = ["{", *(f"vec{each.lanes} a{n} = SPLAT{each.lanes}({bias});" for n, each in every)]
-    lines += [f"TAP({arithmetic.weight(weight)}, {at})" for weight, at in unit.taps]
+    lines += [f"TAP({weight}, {at})" for weight, at in arithmetic.weights(unit)]
     lines += [f"MAX{each.lanes}(a{n % count}, a{n});" for n, each in every[count:]]
     if layer.tile == 1:
         for n, each in every:
@@ -81,7 +81,7 @@ def _functions(
     name: str, stage: Stage, arithmetic: Arithmetic, taps: list[str], units: list[tuple[Unit, list[str]]], width: int
 ) -> str:
     """Functions that compute a few units each at one step, and the one that calls them at every step."""
-    texts = dict((unit.index, text) for unit, text in units)
+    texts = {unit.index: text for unit, text in units}
     groups = parts([unit for unit, _ in units], len(taps))
     lines = [f"#define TAP(w, at) {' '.join(taps)}"]
     for number, group in enumerate(groups):

@@ -1,4 +1,4 @@
-"""The functions that a program calls, in C; NAME stands for the network's name."""
+"""The functions that a program calls, in C, with NAME for the network's name."""
 
 ENTRY = """
 void NAME_one(const float *image, float *logits)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .c_text import Arithmetic, Dialect, loading, words
+from .c_text import Dialect, RowArithmetic, loading, words
 from .numbers import c_float
 from .plan import Stage
 from .taps import Unit
@@ -68,17 +68,16 @@ WORDS = "\n".join(
 
 
 @dataclass(frozen=True)
-class Fp32Layer(Arithmetic):
+class Fp32Layer(RowArithmetic):
     """Values, weights and sums in single precision."""
 
     relu: bool
     source: str = "float"
     target: str = "float"
-    mac: str = "MAC"
 
-    def weight(self, value: float) -> str:
-        """A weight as a literal."""
-        return c_float(value)
+    def weights(self, unit: Unit) -> list[tuple[str, int]]:
+        """A unit's weights as literals."""
+        return [(c_float(weight), at) for weight, at in unit.taps]
 
     def bias(self, unit: Unit) -> str:
         """What a unit's sum begins with."""
@@ -108,6 +107,7 @@ class Fp32(Dialect):
     stages: list[Stage]
     words: str = WORDS
     num_bytes: int = 4
+    vectors: bool = True
 
     def arithmetic(self, number: int) -> Fp32Layer:
         """How a layer computes."""

@@ -36,7 +36,7 @@ def _unit(unit: Unit, arithmetic: Arithmetic, lanes: str) -> list[str]:
     times = "" if lanes else " * PANEL"
     starts = [arithmetic.bias(unit), *["0"] * (sums - 1)]
     lines = [f"{{ vec{lanes} {', '.join(f'a{n} = SPLAT{lanes}({start})' for n, start in enumerate(starts))};"]
-    for n, (weight, at) in enumerate(unit.taps):
-        lines.append(f"{arithmetic.mac}{lanes}(a{n % sums}, {arithmetic.weight(weight)}, x + {at}{times});")
+    for n, (weight, at) in enumerate(arithmetic.weights(unit)):
+        lines.append(f"MAC{lanes}(a{n % sums}, {weight}, x + {at}{times});")
     lines += [f"a0 += {' + '.join(f'a{n}' for n in range(1, sums))};"] if sums > 1 else []
     return [*lines, arithmetic.put(f"y + {unit.place}{times}", "a0", unit, lanes=lanes), "}"]

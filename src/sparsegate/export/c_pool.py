@@ -13,7 +13,8 @@ WINDOW = """PART void {name}(const {source} *x, {target} *y, int p)
         for (int lane = 0; lane < p; lane++) {{
             {acc} sum = {start};
             int count = 0;
-            for (int u = top; u < top + {tall}; u += {step_down}) for (int v = left; v < left + {wide}; v += {step_right}) {{
+            for (int u = top; u < top + {tall}; u += {step_down})
+            for (int v = left; v < left + {wide}; v += {step_right}) {{
                 if (u >= {rows} + {above} || v >= {columns} + {beside}) continue;
                 {counted}
                 if (u < 0 || u >= {rows} || v < 0 || v >= {columns}) continue;
@@ -41,7 +42,9 @@ def pool_loops(name: str, stage: Stage, arithmetic: Arithmetic) -> str:
         result=words["result"],
         start=words["least"] if largest else "0",
         counted="count++;" if layer.counts_padding else "",
-        take="if (value > sum) sum = value;" if largest else f"sum += value;{'' if layer.counts_padding else ' count++;'}",
+        take="if (value > sum) sum = value;"
+        if largest
+        else f"sum += value;{'' if layer.counts_padding else ' count++;'}",
         finish=finish + (" if (sum < 0) sum = 0;" if layer.relu else ""),
         channels=len(source.live),
         height=stage.out[1],

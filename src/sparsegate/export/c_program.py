@@ -6,7 +6,7 @@ from .c_conv import conv_one, conv_panel
 from .c_entry import ENTRY
 from .c_linear import linear_one, linear_panel
 from .c_pool import pool_loops
-from .c_text import MACHINE, PANEL, Dialect
+from .c_text import MACHINE, PANEL, PLAIN, Arithmetic, Dialect, RowArithmetic, named
 from .layer import Conv, Linear
 from .layout import Layout
 from .plan import Stage
@@ -22,21 +22,18 @@ def program(name: str, stages: list[Stage], dialect: Dialect) -> str:
             f"{PANEL} images need {stack:,} bytes of stack between layers, and {MAX_STACK:,} are allowed; "
             "hard-wired code is for smaller networks or images"
         )
-    panels = [_layer(f"layer{n}", stage, dialect, n, panel=True) for n, stage in enumerate(stages)]
-    ones = [_layer(f"layer{n}", stage, dialect, n, panel=False) for n, stage in enumerate(stages)]
+    panels = [_panel(f"layer{n}", stage, dialect.arithmetic(n)) for n, stage in enumerate(stages)]
+    ones = [_one(f"layer{n}", stage, dialect.arithmetic(n)) for n, stage in enumerate(stages)]
     load = dialect.load(stages[0])
     return "\n\n".join(
         [
             f'#include "{name}.h"\n#include <math.h>\n#include <string.h>',
-            MACHINE + dialect.words,
+            (MACHINE if dialect.vectors else PLAIN) + dialect.words,
             *([load] if load else []),
-            *(each for each in panels if each),
+            *panels,
             _network("panel", stages, dialect),
-            "#if LANES > 1",
-            *(each for each in ones if each),
-            _network("one", stages, dialect),
-            "#endif",
-            ENTRY.replace("NAME", name),
+            *(["#if LANES > 1", *ones, _network("one", stages, dialect), "#endif"] if dialect.vectors else []),
+            named(ENTRY, name),
         ]
     )
 
@@ -48,13 +45,18 @@ def stack_bytes(stages: list[Stage], dialect: Dialect) -> int:
     return PANEL * (inside * dialect.num_bytes + ends * 4)
 
 
-def _layer(name: str, stage: Stage, dialect: Dialect, number: int, *, panel: bool) -> str:
-    arithmetic = dialect.arithmetic(number)
+def _panel(name: str, stage: Stage, arithmetic: Arithmetic) -> str:
     if isinstance(stage.layer, Conv):
-        return (conv_panel if panel else conv_one)(name, stage, arithmetic)
+        return conv_panel(name, stage, arithmetic)
     if isinstance(stage.layer, Linear):
-        return (linear_panel if panel else linear_one)(name, stage, arithmetic)
-    return pool_loops(f"{name}_pool", stage, arithmetic) if panel else ""
+        return linear_panel(name, stage, arithmetic)
+    return pool_loops(f"{name}_pool", stage, arithmetic)  # for any number of images
+
+
+def _one(name: str, stage: Stage, arithmetic: Arithmetic) -> str:
+    if isinstance(stage.layer, Conv) and isinstance(arithmetic, RowArithmetic):
+        return conv_one(name, stage, arithmetic)
+    return linear_one(name, stage, arithmetic) if isinstance(stage.layer, Linear) else ""
 
 
 def _buffers(stages: list[Stage], dialect: Dialect) -> list[int]:
@@ -81,7 +83,7 @@ def _network(kind: str, stages: list[Stage], dialect: Dialect) -> str:
     for number, stage in enumerate(stages):
         source, target = places[number + loaded], places[number + loaded + 1]
         target = "y" if number == len(stages) - 1 else target
-        lines += _cleared(target, stage.target, images) + [_call(number, stage, dialect, kind, source, target)]
+        lines += [*_cleared(target, stage.target, images), _call(number, stage, dialect, kind, source, target)]
     return "\n".join([f"PART void {kind}(const float *x, float *y)", "{", *lines, "}"])
 
 

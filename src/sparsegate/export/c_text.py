@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 
 from .plan import Stage
@@ -18,12 +19,10 @@ class Arithmetic(ABC):
     """C type of what it reads."""
     target: str
     """C type of what it makes."""
-    mac: str
-    """The word that multiplies and adds."""
 
     @abstractmethod
-    def weight(self, value: float) -> str:
-        """A weight as a literal."""
+    def weights(self, unit: Unit) -> list[tuple[str, int]]:
+        """A unit's weights as literals, each with from where on it reads."""
 
     @abstractmethod
     def bias(self, unit: Unit) -> str:
@@ -34,12 +33,16 @@ class Arithmetic(ABC):
         """The statement that makes a vector of sums into values and stores them."""
 
     @abstractmethod
-    def put_row(self, place: str, row: str, count: int, tile: int, unit: Unit) -> str:
-        """The statement that makes a row of sums into values, the largest of each tile, and stores them."""
-
-    @abstractmethod
     def pooling(self) -> dict[str, str]:
         """The words of a pooling: the type of its sum, the least value, a mean, and what is stored."""
+
+
+class RowArithmetic(Arithmetic):
+    """Arithmetic that also has vectors of neighbouring places of one image."""
+
+    @abstractmethod
+    def put_row(self, place: str, row: str, count: int, tile: int, unit: Unit) -> str:
+        """The statement that makes a row of sums into values, the largest of each tile, and stores them."""
 
 
 class Dialect(ABC):
@@ -49,6 +52,8 @@ class Dialect(ABC):
     """C code that defines the words."""
     num_bytes: int
     """Of a value between layers."""
+    vectors: bool
+    """Whether it makes use of vectors."""
 
     @abstractmethod
     def arithmetic(self, number: int) -> Arithmetic:
@@ -56,7 +61,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def load(self, first: Stage) -> str | None:
-        """A function `load(x, y, p)` that brings `p` images to where the first layer reads, if it does not read them."""
+        """A function `load(x, y, p)` that brings `p` images to where the first layer reads, if that is elsewhere."""
 
 
 def function(name: str, arithmetic: Arithmetic, body: list[str]) -> str:
@@ -68,6 +73,17 @@ def function(name: str, arithmetic: Arithmetic, body: list[str]) -> str:
 def words(lanes: str, template: str) -> str:
     """The words for vectors of so many lanes: a number, or nothing for the images of a panel."""
     return template.replace("@L", lanes or "LANES").replace("@", lanes)
+
+
+def named(text: str, name: str) -> str:
+    """Code with the network's name in place of NAME.
+
+    >>> named("NAME_one(x[NAME_INPUTS])", "lenet")
+    'lenet_one(x[LENET_INPUTS])'
+    """
+    for macro in ("INPUTS", "OUTPUTS", "H"):
+        text = re.sub(rf"\bNAME_{macro}\b", f"{name.upper()}_{macro}", text)
+    return text.replace("NAME", name)
 
 
 def loading(first: Stage, target: str, value: str) -> str:
@@ -84,31 +100,46 @@ def loading(first: Stage, target: str, value: str) -> str:
 }}"""
 
 
-MACHINE = """
-#if defined(__GNUC__) && !defined(SPARSEGATE_PLAIN)
-# if defined(__AVX512F__)
-#  define LANES 16
-# elif defined(__AVX__)
-#  define LANES 8
-# elif defined(__SSE2__) || defined(__ARM_NEON)
-#  define LANES 4
-# else
-#  define LANES 1
-# endif
+ATTRIBUTES = """
+#if defined(__GNUC__)
 # define PART static __attribute__((__noinline__)) /* inlining would make functions too long to compile soon */
 # define INLINE static inline __attribute__((__always_inline__, __unused__))
 # define ALIGNED __attribute__((__aligned__(64)))
-# define VECTOR(n) __attribute__((__vector_size__(n)))
-# define LOOSE(n) __attribute__((__vector_size__(n), __aligned__(1), __may_alias__))
 #else
-# define LANES 1
 # define PART static
 # define INLINE static inline
 # define ALIGNED
 #endif
+"""
+
+PLAIN = (
+    ATTRIBUTES
+    + """
+#define LANES 1
+#define PANEL 1 /* images are computed one by one */
+"""
+)
+
+MACHINE = (
+    ATTRIBUTES
+    + """
+#if defined(SPARSEGATE_PLAIN) || !defined(__GNUC__)
+# define LANES 1
+#elif defined(__AVX512F__)
+# define LANES 16
+#elif defined(__AVX__)
+# define LANES 8
+#elif defined(__SSE2__) || defined(__ARM_NEON)
+# define LANES 4
+#else
+# define LANES 1
+#endif
 #if LANES > 1
 # define PANEL 16
+# define VECTOR(n) __attribute__((__vector_size__(n)))
+# define LOOSE(n) __attribute__((__vector_size__(n), __aligned__(1), __may_alias__))
 #else
 # define PANEL 1 /* without vectors, images are computed one by one, by the code for panels */
 #endif
 """
+)

@@ -1,4 +1,4 @@
-"""Where the values of a layer's result lie in memory: live channels only, with a border of zeros where one is wanted."""
+"""Where the values of a layer's result lie in memory: live channels only, in a border of zeros where one is wanted."""
 
 from __future__ import annotations
 

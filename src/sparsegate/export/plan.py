@@ -55,12 +55,13 @@ def _live(layers: list[Layer], shapes: list[Shape]) -> list[tuple[int, ...]]:
     return _whole_at_the_input(layers, [(), *live[::-1]], shapes)
 
 
-def _whole_at_the_input(
-    layers: list[Layer], live: list[tuple[int, ...]], shapes: list[Shape]
-) -> list[tuple[int, ...]]:
+def _whole_at_the_input(layers: list[Layer], live: list[tuple[int, ...]], shapes: list[Shape]) -> list[tuple[int, ...]]:
     """All channels at the input and behind pooling there, since pooling has as many channels as it reads."""
     ends = next((at for at, layer in enumerate(layers) if not isinstance(layer, Pool)), len(layers))
-    return [tuple(range(shape[0])) if at <= ends else each for at, (each, shape) in enumerate(zip(live, shapes, strict=True))]
+    return [
+        tuple(range(shape[0])) if at <= ends else each
+        for at, (each, shape) in enumerate(zip(live, shapes, strict=True))
+    ]
 
 
 def _read(layer: Conv | Linear, shape: Shape, wanted: tuple[int, ...]) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, TypeAlias
 
@@ -22,13 +22,26 @@ Reader: TypeAlias = Callable[[fx.Node, list[Layer]], list[Layer]]
 MAX_TILE = 3  # the places of a tile are held in registers
 
 
-@torch.no_grad()
-def read_layers(model: nn.Module, example: Tensor) -> list[Layer]:
-    """The layers of a chain of operations in eval, in double precision, without dead paths.
+@dataclass(frozen=True, eq=False)
+class Network:
+    """A chain of layers, in double precision."""
 
-    >>> [type(layer).__name__ for layer in read_layers(nn.Sequential(nn.Linear(4, 3), nn.ReLU()), torch.zeros(1, 4))]
-    ['Linear']
+    layers: list[Layer]
+    image: tuple[int, ...]
+    """The shape of one image."""
+    outputs: tuple[int, ...]
+    """The shape of what is made of it."""
+
+
+@torch.no_grad()
+def read_network(model: nn.Module, example: Tensor) -> Network:
+    """The layers of a chain of operations in eval, without dead paths.
+
+    >>> network = read_network(nn.Sequential(nn.Linear(4, 3), nn.ReLU()), torch.zeros(1, 4))
+    >>> [type(layer).__name__ for layer in network.layers], network.image, network.outputs
+    (['Linear'], (4,), (3,))
     """
+    _check_example(example)
     model = copy.deepcopy(model).float().cpu().eval()
     graph = trace(model, example)  # also says what is wrong with the example
     _check_is_chain(graph)
@@ -39,8 +52,30 @@ def read_layers(model: nn.Module, example: Tensor) -> list[Layer]:
         if node.op in ("call_module", "call_function", "call_method") and not reads_shape(node):
             layers = _reader(node)(node, layers)
     layers = layers or [unit_wise(torch.ones(example.shape[1]).double(), torch.zeros(example.shape[1]).double())]
-    _check_is_same(model, layers, example.double())
-    return layers
+    _check_finite(layers)
+    outputs = _checked_outputs(model, layers, example.double())
+    return Network(layers, tuple(example.shape[1:]), tuple(outputs.shape[1:]))
+
+
+def as_images(value: Tensor) -> Tensor:
+    """A batch of features as images of one place."""
+    return value if value.ndim == 4 else value[:, :, None, None]
+
+
+def _check_example(example: Tensor) -> None:
+    if example.ndim not in (2, 4) or not example.is_floating_point() or not len(example):
+        raise ValueError(
+            "example is a batch of at least one image or vector, in floats: image x channel x height x width or "
+            f"image x feature; got {example.dtype} of shape {tuple(example.shape)}"
+        )
+
+
+def _check_finite(layers: list[Layer]) -> None:
+    for layer in layers:
+        if not isinstance(layer, Pool) and not (layer.weight.isfinite().all() and layer.bias.isfinite().all()):
+            raise ValueError(
+                "the network has weights that are infinite or no numbers; C code is written for finite ones"
+            )
 
 
 def _check_is_chain(graph: fx.Graph) -> None:
@@ -63,20 +98,18 @@ def _is_number(node: fx.Node) -> bool:
     return node.op != "output" and "shape" not in node.meta
 
 
-def _check_is_same(model: nn.Module, layers: list[Layer], example: Tensor) -> None:
-    value = example
+def _checked_outputs(model: nn.Module, layers: list[Layer], example: Tensor) -> Tensor:
+    """What the model makes of the example, if its layers make the same."""
+    value = as_images(example)
     for layer in layers:
-        value = layer.run(_as_image(value))
-    wanted = model(example)
+        value = layer.run(value)
+    wanted: Tensor = model(example)
     if not torch.allclose(value.flatten(1), wanted.flatten(1), rtol=1e-6, atol=1e-6 * float(1 + wanted.abs().max())):
         raise ValueError(
             f"{type(model).__name__} computes something else than its operations as torch.fx sees them; "
             "its forward must not depend on the values of its input, or be changed by hooks"
         )
-
-
-def _as_image(value: Tensor) -> Tensor:
-    return value if value.ndim == 4 else value[:, :, None, None]
+    return wanted
 
 
 def _reader(node: fx.Node) -> Reader:
@@ -162,7 +195,13 @@ def _max_pool(node: fx.Node, layers: list[Layer]) -> list[Layer]:
 def _is_tiled(pool: Pool) -> bool:
     """Whether the windows are square, and stand side by side."""
     square = pool.kernel == pool.stride and pool.kernel[0] == pool.kernel[1] > 1
-    return pool.kernel[0] <= MAX_TILE and square and pool.padding == (0, 0) and pool.dilation == (1, 1) and not pool.ceil_mode
+    return (
+        pool.kernel[0] <= MAX_TILE
+        and square
+        and pool.padding == (0, 0)
+        and pool.dilation == (1, 1)
+        and not pool.ceil_mode
+    )
 
 
 def _mean_pool(node: fx.Node, layers: list[Layer]) -> list[Layer]:
