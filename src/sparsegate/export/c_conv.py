@@ -108,7 +108,7 @@ def _loops(name: str, stage: Stage, width: int, calls: list[str], arithmetic: Ar
         f"if (j == {whole - width}) break;",
         "}",
     ]
-    return function(name, arithmetic, loops)
+    return function(name, arithmetic, loops if calls else [])
 
 
 def _row_width(row: int, tile: int) -> int:

@@ -11,10 +11,10 @@ HEADER = """/* {about} Written by sparsegate {version}. */
 extern "C" {
 #endif
 
-/* One image of {shape} values, row by row; {outputs} outputs. */
+/* One image of {shape} values, row by row; {outputs} outputs; {one} bytes of stack. */
 void NAME_one(const float *image, float *logits);
 
-/* Sixteen images, a value of all sixteen side by side: the fastest, {stack} bytes of stack. */
+/* Sixteen images, a value of all sixteen side by side; {stack} bytes of stack. */
 void NAME_panel(const float (*images)[16], float (*logits)[16]);
 
 /* Any number of images, one after the other: panels as long as there are sixteen, then one by one. */

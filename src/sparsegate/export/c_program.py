@@ -38,11 +38,11 @@ def program(name: str, stages: list[Stage], dialect: Dialect) -> str:
     )
 
 
-def stack_bytes(stages: list[Stage], dialect: Dialect) -> int:
-    """What a panel of images takes between layers, with its input and its output."""
-    inside = sum(_buffers(stages, dialect))
-    ends = stages[0].source.size + stages[-1].target.size
-    return PANEL * (inside * dialect.num_bytes + ends * 4)
+def stack_bytes(stages: list[Stage], dialect: Dialect, images: int = PANEL) -> int:
+    """What so many images take between layers; those of a panel, with their input and output, side by side."""
+    inside = sum(_buffers(stages, dialect)) * dialect.num_bytes
+    ends = 4 * (stages[0].source.size + stages[-1].target.size)
+    return inside if images == 1 else (inside + ends) * (PANEL if dialect.vectors else 1)
 
 
 def _panel(name: str, stage: Stage, arithmetic: Arithmetic) -> str:

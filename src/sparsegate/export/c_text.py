@@ -67,7 +67,7 @@ class Dialect(ABC):
 def function(name: str, arithmetic: Arithmetic, body: list[str]) -> str:
     """A function from what a layer reads to what it makes."""
     head = f"PART void {name}(const {arithmetic.source} *x, {arithmetic.target} *y)"
-    return "\n".join([head, "{", *body, "}"])
+    return "\n".join([head, "{", "(void)x, (void)y; /* a layer may read nothing, or not be read */", *body, "}"])
 
 
 def words(lanes: str, template: str) -> str:

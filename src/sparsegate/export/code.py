@@ -68,7 +68,7 @@ def generate(
     stages = plan_stages(network.layers, (images.shape[1], images.shape[2], images.shape[3]))
     dialect = _dialect(dtype, stages, images)
     body = program(name, stages, dialect) + _main(name, network, normalise)
-    header = _header(name, network, f"{count:,} weights in {dtype}.", stack_bytes(stages, dialect))
+    header = _header(name, network, f"{count:,} weights in {dtype}.", stages, dialect)
     return Code(name, body, header, count, network.image, network.outputs)
 
 
@@ -95,14 +95,15 @@ def _main(name: str, network: Network, normalise: Normalise) -> str:
     return named(_filled(MAIN, words), name)
 
 
-def _header(name: str, network: Network, about: str, stack: int) -> str:
+def _header(name: str, network: Network, about: str, stages: list[Stage], dialect: Dialect) -> str:
     words = {
         "about": about,
         "version": VERSION,
         "inputs": prod(network.image),
         "outputs": prod(network.outputs),
         "shape": " x ".join(map(str, network.image)),
-        "stack": f"{stack:,}",
+        "one": f"{stack_bytes(stages, dialect, images=1):,}",
+        "stack": f"{stack_bytes(stages, dialect):,}",
     }
     return named(_filled(HEADER, words), name)
 

@@ -67,10 +67,6 @@ class HardWired(nn.Module):
 def hard_wire(model: nn.Module, *, example: Tensor, dtype: Dtype = "fp32", max_weights: int = MAX_WEIGHTS) -> HardWired:
     """Compiles a small network as C code with its weights written into it; takes seconds, once for each network.
 
-    >>> fast = hard_wire(nn.Sequential(nn.Linear(4, 3), nn.ReLU()), example=torch.zeros(1, 4))
-    >>> fast
-    HardWired((4,) -> (3,), 12 weights)
-    >>> fast(torch.ones(5, 4)).shape
-    torch.Size([5, 3])
+    `fast = hard_wire(model, example=images)`, then `fast(images)` is what `model(images)` is in eval.
     """
     return HardWired(generate(model, "net", example=example, dtype=dtype, max_weights=max_weights))

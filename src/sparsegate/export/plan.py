@@ -25,9 +25,9 @@ class Stage:
 def plan_stages(layers: list[Layer], shape: Shape) -> list[Stage]:
     """The stages of a network that takes images of this shape.
 
-    >>> [first, second] = plan_stages([Conv(torch.ones(2, 1, 3, 3), torch.zeros(2)),
-    ...     Linear(torch.tensor([[0.0, 1.0]]), torch.zeros(1))], (1, 3, 3))
-    >>> first.target.live  # nobody reads channel 0
+    >>> conv = Conv(torch.ones(2, 1, 3, 3).double(), torch.zeros(2).double())
+    >>> linear = Linear(torch.tensor([[0.0, 1.0]]).double(), torch.zeros(1).double())
+    >>> plan_stages([conv, linear], (1, 3, 3))[0].target.live  # nobody reads channel 0
     (1,)
     """
     shapes = _shapes(layers, shape)

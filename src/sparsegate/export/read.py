@@ -43,16 +43,17 @@ def read_network(model: nn.Module, example: Tensor) -> Network:
     """
     _check_example(example)
     model = copy.deepcopy(model).float().cpu().eval()
+    model = nn.Sequential(model) if type(model) in READERS else model  # torch.fx would look inside
+    _check_finite(model)
     graph = trace(model, example)  # also says what is wrong with the example
     _check_is_chain(graph)
     remove_dead_paths(model, example)
     model.double()
     layers: list[Layer] = []
     for node in graph.nodes:
-        if node.op in ("call_module", "call_function", "call_method") and not reads_shape(node):
+        if node.op in ("call_module", "call_function", "call_method") and not _is_number(node):
             layers = _reader(node)(node, layers)
     layers = layers or [unit_wise(torch.ones(example.shape[1]).double(), torch.zeros(example.shape[1]).double())]
-    _check_finite(layers)
     outputs = _checked_outputs(model, layers, example.double())
     return Network(layers, tuple(example.shape[1:]), tuple(outputs.shape[1:]))
 
@@ -70,12 +71,10 @@ def _check_example(example: Tensor) -> None:
         )
 
 
-def _check_finite(layers: list[Layer]) -> None:
-    for layer in layers:
-        if not isinstance(layer, Pool) and not (layer.weight.isfinite().all() and layer.bias.isfinite().all()):
-            raise ValueError(
-                "the network has weights that are infinite or no numbers; C code is written for finite ones"
-            )
+def _check_finite(model: nn.Module) -> None:
+    for name, value in model.state_dict().items():
+        if not value.isfinite().all():
+            raise ValueError(f"{name} has values that are infinite or no numbers; C code is written for finite ones")
 
 
 def _check_is_chain(graph: fx.Graph) -> None:
@@ -83,7 +82,7 @@ def _check_is_chain(graph: fx.Graph) -> None:
         raise ValueError("C code is written for networks with one input, got several")
     before: fx.Node | None = None
     for node in graph.nodes:
-        if reads_shape(node) or node.target is getattr or _is_number(node):
+        if _is_number(node):
             continue
         tensors = [each for each in node.all_input_nodes if "shape" in each.meta]
         if before is not None and tensors != [before]:
@@ -95,7 +94,7 @@ def _check_is_chain(graph: fx.Graph) -> None:
 
 def _is_number(node: fx.Node) -> bool:
     """Whether a node computes with sizes, such as `x.shape[0]`."""
-    return node.op != "output" and "shape" not in node.meta
+    return reads_shape(node) or (node.op != "output" and "shape" not in node.meta)
 
 
 def _checked_outputs(model: nn.Module, layers: list[Layer], example: Tensor) -> Tensor:
