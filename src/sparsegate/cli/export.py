@@ -12,7 +12,7 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from sparsegate.data import Dataset, load_data
-from sparsegate.export import EXPORTS
+from sparsegate.export import EXPORTS, MAX_WEIGHTS
 from sparsegate.models import MODELS
 
 from .flags import parse_flags
@@ -37,6 +37,9 @@ class Command:
     dtype: Literal["fp32", "int8"] = "fp32"
     """Type of weights and values; int8 is for processors without floating point, and takes its steps from the data."""
 
+    max_weights: int = MAX_WEIGHTS
+    """Surviving weights to write at the most; with more, the compiler takes minutes."""
+
     model: str | None = None
     """A registered network; a run knows its own, and of a file it is found by its tensors."""
 
@@ -54,7 +57,14 @@ def main(argv: list[str]) -> None:
     data = load_data(settings.get("data", command.data))
     model = _model(settings.get("model", command.model), state, data)
     example = data.normalise(data.train.images[:NUM_EXAMPLES])
-    written = exporter(model, command.target, example=example, dtype=command.dtype, normalise=data.normalise)
+    written = exporter(
+        model,
+        command.target,
+        example=example,
+        dtype=command.dtype,
+        max_weights=command.max_weights,
+        normalise=data.normalise,
+    )
     say = Console(highlight=False, markup=False, soft_wrap=True).print
     say(f"{' and '.join(map(str, written.files))}: {written.num_bytes:,} bytes, {written.num_weights:,} weights")
     say(written.command)

@@ -11,7 +11,7 @@ from sparsegate.data import Normalise
 from sparsegate.registry import Registry
 
 from .build import build, find_compiler
-from .code import Code, Dtype, generate
+from .code import MAX_WEIGHTS, Code, Dtype, generate
 from .hardwired import HardWired, hard_wire
 from .to_c import to_c
 from .written import Written
@@ -21,7 +21,14 @@ class Exporter(Protocol):
     """Writes a model to a path and says what was written."""
 
     def __call__(
-        self, model: nn.Module, path: str | Path, *, example: Tensor, dtype: Dtype, normalise: Normalise
+        self,
+        model: nn.Module,
+        path: str | Path,
+        *,
+        example: Tensor,
+        dtype: Dtype,
+        max_weights: int,
+        normalise: Normalise,
     ) -> Written:
         """The files and what to do with them."""
 
@@ -30,6 +37,7 @@ EXPORTS: Registry[Exporter] = Registry("export", {"c": to_c})
 
 __all__ = [
     "EXPORTS",
+    "MAX_WEIGHTS",
     "Code",
     "Dtype",
     "Exporter",

@@ -33,7 +33,7 @@ class HardWired(nn.Module):
         if shape[1:] != self._image or images.dtype is not torch.float32 or not images.is_cpu:
             raise ValueError(self._refusal(images))
         images = images.contiguous()
-        outputs = torch.empty((shape[0], *self._outputs))
+        outputs = torch.empty(shape[0], *self._outputs)
         self._run(images.data_ptr(), shape[0], outputs.data_ptr())
         return outputs
 
