@@ -67,8 +67,6 @@ typedef struct {
 
 typedef void (*Run)(const Task *task);
 
-void sg_slices(const Layer *layer, int64_t s0, int64_t s1, const float *x, float *out);
-
 void sg_panel_avx512(const Task *task);
 void sg_panel_avx2(const Task *task);
 void sg_panel_plain(const Task *task);

@@ -3,7 +3,7 @@
 #include <immintrin.h>
 
 #define NAME(x) x##_avx2
-#define TARGET __attribute__((target("avx2,fma")))
+#define TARGET __attribute__((target("avx2,fma,bmi,bmi2")))
 #define MAX_TILE 6
 #define LARGER(one, two) sg_larger(one, two)
 #define STORE_FIRST(to, vector, count) memcpy(to, &(vector), (size_t)(count) * sizeof(float))

@@ -428,6 +428,8 @@ TARGET static void NAME(single_conv)(const Layer *layer, const Layer *next, int6
         NAME(single_pools)(layer, next, is_narrow ? 8 : layer->width, sums + (r - r0) * step, r, out);
 }
 
+#include "slices.h"
+
 TARGET void NAME(sg_single)(const Task *task)
 {
     const Chain *chain = task->chain;
@@ -448,7 +450,7 @@ TARGET void NAME(sg_single)(const Task *task)
         if (layer->is_linear) {
             int64_t s0 = NAME(split_slices)(&layer->slices, task->part, task->num_parts);
             int64_t s1 = NAME(split_slices)(&layer->slices, task->part + 1, task->num_parts);
-            sg_slices(layer, s0, s1, in, out);
+            NAME(slices)(layer, s0, s1, in, out);
         } else {
             int64_t r0 = NAME(split)(layer, task->part, task->num_parts);
             int64_t r1 = NAME(split)(layer, task->part + 1, task->num_parts);

@@ -1,8 +1,4 @@
-/* A sparse matrix times one vector. */
-#include <string.h>
-
-#include "chain.h"
-#include "kernels.h"
+/* A sparse matrix times one vector, for one kind of processor: a part of variant.h. */
 
 /* The i-th of the four 16-bit numbers in a word, as they stand in memory. */
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -13,7 +9,7 @@
 
 /* Slices of eight rows: eight sums, one in each register. A step's columns come in two words and are taken apart, which
  * leaves the processor's loads to the inputs and the weights; its own gathers are slower than that, or hardly faster. */
-FOR_EACH_PROCESSOR void sg_slices(const Layer *layer, int64_t s0, int64_t s1, const float *x, float *out)
+TARGET static void NAME(slices)(const Layer *layer, int64_t s0, int64_t s1, const float *x, float *out)
 {
     const Slices *slices = &layer->slices;
     for (int64_t s = s0; s < s1; s++) {
