@@ -128,6 +128,7 @@ class Chain:
         self.layers = tuple(layers)
         self.in_shape, self.out_shape = layers[0].in_shape, layers[-1].out_shape
         self._only_linear = all(layer.is_linear for layer in layers)
+        self._too_long = any(layer.is_linear and layer.weight.shape[1] > MOST_COLUMNS for layer in layers)
         self.out_size = prod(self.out_shape)
         self._forms: dict[tuple[bool, int], _Form] = {}
         self._form_for: dict[int, _Form] = {}
@@ -146,7 +147,7 @@ class Chain:
         return out
 
     def _form(self, count: int) -> _Form:
-        single = count < 4
+        single = count < 4 and not self._too_long
         vectors = min(MAX_VECTORS, 1 << max(0, -(-count // LANES) - 1).bit_length()) if self._only_linear else 1
         key = (single, 1 if single else vectors)
         if key not in self._forms:
