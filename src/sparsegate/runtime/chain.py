@@ -83,6 +83,11 @@ class Layer:
         return self.in_shape[0] * prod(self.stride) * prod(self.phase)
 
     @property
+    def is_within_reach(self) -> bool:
+        """Whether offsets of 32 bits, in bytes, reach every place of the largest panel."""
+        return 4 * LANES * (MAX_VECTORS if self.is_linear else 1) * self.input_size < 2**31
+
+    @property
     def conv_shape(self) -> tuple[int, int]:
         """Height and width of the output before pooling."""
         if self.is_linear:

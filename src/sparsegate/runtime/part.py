@@ -65,7 +65,7 @@ def kernels_for(piece: Piece) -> list[str]:
     weight = piece.module.weight
     if weight.dtype is not torch.float32:
         return []
-    chain = ["chain"] if weight.is_cpu and KERNELS is not None else []
+    chain = ["chain"] if weight.is_cpu and KERNELS is not None and piece.layer().is_within_reach else []
     return chain + (["csr"] if isinstance(piece.module, nn.Linear) else [])
 
 
