@@ -84,6 +84,11 @@ class Layer:
         return self.in_shape[0] * prod(self.stride) * prod(self.phase(single=single))
 
     @property
+    def is_within_reach(self) -> bool:
+        """Whether offsets of 32 bits, in bytes, reach every place of the largest panel."""
+        return 4 * LANES * (MAX_VECTORS if self.is_linear else 1) * self.input_size < 2**31
+
+    @property
     def conv_shape(self) -> tuple[int, int]:
         """Height and width of the output before pooling."""
         if self.is_linear:
@@ -133,6 +138,7 @@ class Chain:
         self.layers = tuple(layers)
         self.in_shape, self.out_shape = layers[0].in_shape, layers[-1].out_shape
         self._only_linear = all(layer.is_linear for layer in layers)
+        self._too_long = any(layer.is_linear and layer.weight.shape[1] > MOST_COLUMNS for layer in layers)
         self.out_size = prod(self.out_shape)
         self._forms: dict[tuple[bool, int], _Form] = {}
         self._form_for: dict[int, _Form] = {}
@@ -151,7 +157,7 @@ class Chain:
         return out
 
     def _form(self, count: int) -> _Form:
-        single = count < 4
+        single = count < 4 and not self._too_long
         vectors = min(MAX_VECTORS, 1 << max(0, -(-count // LANES) - 1).bit_length()) if self._only_linear else 1
         key = (single, 1 if single else vectors)
         if key not in self._forms:

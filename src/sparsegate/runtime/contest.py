@@ -12,7 +12,7 @@ from sparsegate.kernels import KERNELS, explain_missing
 
 from .choice import Choice, LayerChoice
 from .measure import interleaved
-from .part import sparse_part
+from .part import kernels_for, sparse_part
 from .pieces import Piece, pieces, traced
 from .plan import planned
 
@@ -28,7 +28,7 @@ def forced(model: nn.Module, example: Tensor, kernel: str) -> Choice:
         raise ValueError(explain_missing())
     layers = []
     for piece in pieces(traced(model, example)):
-        usable = kernel == "dense" or kernel in _kernels(piece, example)
+        usable = kernel == "dense" or kernel in kernels_for(piece)
         layers.append(LayerChoice(piece.name, piece.sparsity, kernel if usable else "dense"))
     return Choice(len(example), torch.get_num_threads(), str(example.device), tuple(layers))
 
@@ -38,9 +38,10 @@ def measured(model: nn.Module, example: Tensor) -> Choice:
     """The fastest of: every layer by the kernel that is faster alone, all sparse, all dense."""
     graph = traced(model, example)
     inputs = _inputs(graph, example)
-    layers = [_timed(piece, inputs[piece.name]) for piece in pieces(graph)]
+    found = pieces(graph)
+    layers = [_timed(piece, inputs[piece.name]) for piece in found]
     kernels = {each.name: each.kernel for each in layers}
-    all_sparse = {each.name: _best(each) for each in layers}
+    all_sparse = {each.name: _tried(each, piece) for each, piece in zip(layers, found, strict=True)}
     candidates = {"dense": dict.fromkeys(kernels, "dense"), "each": kernels, "all": all_sparse}
     plans = {name: planned(model, graph, chosen) for name, chosen in candidates.items()}
     times = interleaved({name: partial(plan, example) for name, plan in plans.items()}, seconds=1.0)
@@ -55,19 +56,12 @@ def measured(model: nn.Module, example: Tensor) -> Choice:
     return Choice(*context, chosen, 1e3 * times["dense"], 1e3 * times[best], note)
 
 
-def _kernels(piece: Piece, example: Tensor) -> list[str]:
-    """The sparse kernels that can run a piece on the example's device."""
-    if example.device.type == "cpu" and KERNELS is not None:
-        return ["chain"]
-    return ["csr"] if isinstance(piece.module, nn.Linear) and example.dtype == torch.float32 else []
-
-
-def _best(layer: LayerChoice) -> str:
-    return "dense" if layer.sparse_ms is None else ("chain" if KERNELS is not None else "csr")
+def _tried(layer: LayerChoice, piece: Piece) -> str:
+    return "dense" if layer.sparse_ms is None else kernels_for(piece)[0]
 
 
 def _timed(piece: Piece, x: Tensor) -> LayerChoice:
-    kernels = _kernels(piece, x)
+    kernels = kernels_for(piece)
     if not kernels or piece.sparsity < WORTH_TRYING:
         return LayerChoice(piece.name, piece.sparsity, "dense")
     part = sparse_part([piece], kernels[0])

@@ -104,7 +104,7 @@ class Slices:
         return CSlices(len(self.start) - 1, *(each.ctypes.data for each in arrays))
 
 
-def columns_in_block(num_weights: int, num_rows: int, num_columns: int, bytes_each: float) -> int:
+def columns_in_block(num_weights: int, num_rows: int, num_columns: int, bytes_each: int) -> int:
     """How many columns (or channels) make a block: what stays near, but enough weights to be worth it.
 
     >>> columns_in_block(num_weights=4096 * 410, num_rows=4096, num_columns=4096, bytes_each=64)  # 10 %, sixteen images

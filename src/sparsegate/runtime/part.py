@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from sparsegate.kernels import KERNELS, explain_missing
+
 from .chain import Chain
 from .pieces import Piece
 
@@ -23,9 +25,10 @@ class ChainPart(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """The part's output for any number of inputs of the shape that it was made for."""
-        if x.shape[1:] != self.in_shape:
+        if x.shape[1:] != self.in_shape or x.dtype is not torch.float32 or not x.is_cpu:
             raise ValueError(
-                f"made for inputs of shape {self.in_shape}, got {tuple(x.shape[1:])}; call sg.sparse again"
+                f"made for float32 inputs of shape {self.in_shape} on the CPU, got {x.dtype} of shape "
+                f"{tuple(x.shape[1:])} on {x.device}; convert the input, or call sg.sparse again for the other kind"
             )
         out = self.chain(x)
         return out if self.is_flat else out.view(len(x), *self.out_shape)
@@ -57,7 +60,23 @@ class CsrPart(nn.Module):
         return self
 
 
+def kernels_for(piece: Piece) -> list[str]:
+    """The sparse kernels that can run a piece where it is, the one to try first."""
+    weight = piece.module.weight
+    if weight.dtype is not torch.float32:
+        return []
+    chain = ["chain"] if weight.is_cpu and KERNELS is not None and piece.layer().is_within_reach else []
+    return chain + (["csr"] if isinstance(piece.module, nn.Linear) else [])
+
+
 def sparse_part(pieces: list[Piece], kernel: str) -> nn.Module:
     """What runs these consecutive pieces by a kernel: `chain` takes several, `csr` one linear layer."""
+    for piece in pieces:
+        able = ["dense", *kernels_for(piece)]
+        if kernel not in able:
+            raise ValueError(
+                f"{piece.name} can run here by {' or '.join(able)}, got {kernel!r}; measure again with sg.sparse"
+                + (f"; {explain_missing()}" if KERNELS is None else "")
+            )
     with torch.no_grad():
         return ChainPart(pieces) if kernel == "chain" else CsrPart(pieces[0])

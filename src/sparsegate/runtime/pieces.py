@@ -101,6 +101,8 @@ def follows(piece: Piece, other: Piece) -> bool:
 def _fits(node: fx.Node, module: nn.Linear | nn.Conv2d) -> bool:
     if type(module).forward not in (nn.Linear.forward, nn.Conv2d.forward) or node.kwargs or len(node.args) != 1:
         return False
+    if not module.weight.numel() or _has_hooks(module):
+        return False
     if isinstance(module, nn.Linear):
         return len(_shape(node)) == 2
     return len(_shape(node)) == 4 and module.padding_mode == "zeros" and _padding(module) is not None
@@ -128,45 +130,55 @@ def _grown(piece: Piece, graph: fx.GraphModule) -> Piece:
 
 
 def _take_nothing(piece: Piece, node: fx.Node, graph: fx.GraphModule) -> bool:
-    return isinstance(_module(node, graph), NOTHING) and _shape(node) == _shape(piece.nodes[-1])
+    return _calls(node, graph, NOTHING, ()) and _shape(node) == _shape(piece.nodes[-1])
 
 
 def _take_rectifier(piece: Piece, node: fx.Node, graph: fx.GraphModule) -> bool:
-    is_one = isinstance(_module(node, graph), nn.ReLU) or node.target in RECTIFIERS
+    is_one = _calls(node, graph, (nn.ReLU,), RECTIFIERS)
     piece.relu = piece.relu or is_one
     return is_one
 
 
 def _take_pool(piece: Piece, node: fx.Node, graph: fx.GraphModule) -> bool:
-    module = _module(node, graph)
-    if isinstance(module, nn.MaxPool2d):
-        settings = (module.kernel_size, module.stride, module.padding, module.dilation, module.ceil_mode)
-    elif node.target in POOLS:
-        given = dict(zip(("kernel_size", "stride", "padding", "dilation", "ceil_mode"), node.args[1:], strict=False))
-        given |= node.kwargs
-        settings = (given["kernel_size"], given.get("stride"), *(given.get(k, d) for k, d in _POOL_DEFAULTS.items()))
-    else:
+    if not _calls(node, graph, (nn.MaxPool2d,), POOLS):
         return False
+    module = _module(node, graph)
+    given = dict(zip(_POOL_SETTINGS, node.args[1:], strict=False)) | node.kwargs if module is None else vars(module)
+    settings = [given.get(name, default) for name, default in _POOL_SETTINGS.items()]
     sizes = [_square(each) for each in (settings[0], settings[1] or settings[0], settings[2], settings[3])]
-    plain = sizes[2:] == [0, 1] and None not in sizes and not settings[4]
+    plain = sizes[2:] == [0, 1] and None not in sizes and not any(settings[4:])
     if not plain or piece.pool > 1 or piece.pool_stride > 1 or len(_shape(piece.nodes[-1])) != 4:
         return False
     piece.pool, piece.pool_stride = sizes[0], sizes[1]  # type: ignore[assignment]
     return True
 
 
-_POOL_DEFAULTS: dict[str, Any] = {"padding": 0, "dilation": 1, "ceil_mode": False}
+_POOL_SETTINGS: dict[str, Any] = dict.fromkeys(("kernel_size", "stride"))
+_POOL_SETTINGS |= {"padding": 0, "dilation": 1, "ceil_mode": False, "return_indices": False}
 
 
 def _take_reshape(piece: Piece, node: fx.Node, graph: fx.GraphModule) -> bool:
-    is_one = isinstance(_module(node, graph), nn.Flatten) or node.target in RESHAPES
+    is_one = _calls(node, graph, (nn.Flatten,), RESHAPES)
     before, after = _shape(piece.nodes[-1]), _shape(node)
     return is_one and len(after) == 2 and after == (before[0], prod(before[1:]))
 
 
 def _square(size: Any) -> int | None:
-    sizes = {size} if isinstance(size, int) else set(size)
-    return sizes.pop() if len(sizes) == 1 else None
+    sizes = set(size) if isinstance(size, tuple | list) else {size}
+    one = sizes.pop()
+    return one if not sizes and isinstance(one, int) else None  # not one that is known only when the model runs
+
+
+def _calls(node: fx.Node, graph: fx.GraphModule, modules: tuple[Any, ...], functions: tuple[Any, ...]) -> bool:
+    """Whether a node is one of these modules, functions or methods; a module may have the name of a method."""
+    module = _module(node, graph)
+    if module is None:
+        return node.target in functions
+    return isinstance(module, modules) and not _has_hooks(module)
+
+
+def _has_hooks(module: nn.Module) -> bool:
+    return bool(module._forward_hooks or module._forward_pre_hooks)  # which a kernel would not call
 
 
 def _module(node: fx.Node, graph: fx.GraphModule) -> nn.Module | None:

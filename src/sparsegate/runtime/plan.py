@@ -28,7 +28,7 @@ def planned(model: nn.Module, graph: fx.GraphModule, kernels: Mapping[str, str])
             return part.forward
         copied.add_module(f"sparse_{number}", part)
         first, last = nodes[group[0].nodes[0].name], nodes[group[-1].nodes[-1].name]
-        with copied.graph.inserting_after(last):
+        with copied.graph.inserting_before(first):  # where its input has not been changed in place yet
             called = copied.graph.call_module(f"sparse_{number}", (first.args[0],))
         last.replace_all_uses_with(called)
     copied.graph.eliminate_dead_code()
@@ -49,4 +49,6 @@ def _groups(chosen: list[Piece], kernels: Mapping[str, str]) -> list[list[Piece]
 
 def _is_all_of(group: list[Piece], graph: fx.GraphModule) -> bool:
     covered = {node for piece in group for node in piece.nodes}
+    if graph.graph.output_node().args[0] is not group[-1].nodes[-1]:
+        return False  # the model gives a tuple, or something else
     return all(node in covered or node.op in ("placeholder", "output") for node in graph.graph.nodes)

@@ -271,7 +271,7 @@ TARGET static void NAME(panel_linear)(const Layer *layer, int64_t r0, int64_t r1
     if (layer->relu)
         for (int64_t i = r0 * vectors; i < r1 * vectors; i++) {
             Vector *each = (Vector *)(void *)(out + i * LANES);
-            *each = LARGER(*each, NAME(all)(0));
+            *each = LARGER(NAME(all)(0), *each); /* in this order a NaN stays */
         }
 }
 
