@@ -86,7 +86,7 @@ class Layer:
     @property
     def is_within_reach(self) -> bool:
         """Whether offsets of 32 bits, in bytes, reach every place of the largest panel."""
-        return 4 * LANES * (MAX_VECTORS if self.is_linear else 1) * self.input_size < 2**31
+        return 4 * LANES * (MAX_VECTORS if self.is_linear else 1) * self.input_size(single=False) < 2**31
 
     @property
     def conv_shape(self) -> tuple[int, int]:
