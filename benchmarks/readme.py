@@ -41,13 +41,10 @@ def files() -> str:
     rows = [("network", "values", "`.sg` file", "weights", "test accuracy")]
     for network, stage in FILES:
         numbers = found[network][stage]
-        size, weights, test = (numbers[key]["mean"] for key in ("sg_bytes", "weights", "test"))
-        rows.append((network, stage, f"{size:,.0f} bytes", f"{weights:,.0f}", _accuracy(test, numbers["test"]["spread"])))
+        size, weights, test = numbers["sg_bytes"]["mean"], numbers["weights"]["mean"], numbers["test"]
+        accuracy = f"{test['mean']:.2f} ± {test['spread']:.2f} %"
+        rows.append((network, stage, f"{size:,.0f} bytes", f"{weights:,.0f}", accuracy))
     return markdown(rows)
-
-
-def _accuracy(mean: float, std: float) -> str:
-    return f"{mean:.2f} ± {std:.2f} %"
 
 
 TABLES = {"studies": studies, "cost": cost, "files": files}
