@@ -74,8 +74,14 @@ def traced(model: nn.Module, example: Tensor) -> fx.GraphModule:
             f"{type(model).__name__} cannot be traced by torch.fx, so its layers cannot be replaced: {error}; make its "
             "forward pass free of branches on data, or call sg.sparse on the parts that are"
         ) from error
+    if _has_hooks(model):
+        raise ValueError(
+            "the model has forward hooks of its own, which no trace sees; remove them, or put it into another"
+        )
     with torch.no_grad():
-        ShapeProp(graph).propagate(example)
+        out = ShapeProp(graph).propagate(example)
+    if not isinstance(out, Tensor):
+        raise ValueError(f"sg.sparse takes models that give one tensor, got a {type(out).__name__}; wrap the model")
     return graph
 
 
