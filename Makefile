@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SETUP := pyproject.toml constraints.txt setup.py $(wildcard src/sparsegate/kernels/csrc/*)
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-slow check bench clean
+.PHONY: demo test test-slow check sanitize bench clean
 
 demo: $(VENV)/.ready ## train a sparse LeNet-5 on MNIST (six or seven minutes on two cores)
 	$(BIN)/sparsegate train lenet5-demo
@@ -22,6 +22,13 @@ check: $(VENV)/.ready-dev ## style, types, layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest tests/test_architecture.py tests/test_surface.py
+
+sanitize: $(VENV)/.ready-dev ## the C kernels under the address and undefined behaviour sanitizers (gcc on Linux)
+	folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && \
+	gcc -std=c11 -g -O1 -Wall -Wextra -Werror -fopenmp -fPIC -shared -fsanitize=address,undefined -fno-sanitize-recover=all \
+		src/sparsegate/kernels/csrc/*.c -o "$$folder/kernels.so" && \
+	SPARSEGATE_KERNELS="$$folder/kernels.so" ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="$$(gcc -print-file-name=libasan.so)" \
+		$(BIN)/python -m pytest tests/kernels tests/compress/test_gaps.py
 
 bench: $(VENV)/.ready-dev ## the cost of gates and of the loop
 	$(BIN)/python benchmarks/epoch_cost.py

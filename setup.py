@@ -7,8 +7,8 @@ from pathlib import Path
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-SOURCES = sorted(str(path) for path in Path("src/sparsegate/kernels/csrc").glob("*.c"))
-HEADERS = sorted(str(path) for path in Path("src/sparsegate/kernels/csrc").glob("*.h"))
+FOLDER = Path("src/sparsegate/kernels/csrc")
+SOURCES, HEADERS = (sorted(str(path) for path in FOLDER.glob(ending)) for ending in ("*.c", "*.h"))
 FLAGS = ["-std=c11", "-O3", "-ffp-contract=fast", "-Wno-psabi", "-fvisibility=hidden"]
 OPENMP = ["-fopenmp"]
 

@@ -1,4 +1,4 @@
-"""How large *.sparse.safetensors files are beside their bounds, and how long they take beside dense safetensors.
+"""How large files of both containers are beside their bounds, and how long they take beside dense safetensors.
 
 Sizes: a matrix of 4096 x 4096 at sparsities from 0 to 99.9 %. Times: the 138 million weights of VGG-16, 92.85 % of them
 zero, saved and loaded from a warm disk, interleaved with dense safetensors of the same network; medians.
@@ -24,11 +24,12 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from sparsegate.compress import compress, load, position_entropy
+from sparsegate.compress import compress, encode_sg, load, position_entropy
 from sparsegate.train.provenance import machine, versions
 
 SPARSITIES = (0, 0.1, 0.25, 0.5, 0.6, 0.75, 0.9, 0.95, 0.99, 0.999)
 SIZE = 4096
+MIN_BOUND = 1000  # bits; beside less, a ratio says nothing
 # VGG-16 (Simonyan and Zisserman 2015, configuration D): 13 convolutions of 3 x 3, then three linear layers
 CHANNELS = (3, 64, 64, 128, 128, 256, 256, 256, 512, 512, 512, 512, 512, 512)
 CONVOLUTIONS = {f"features.{place}.weight": (*pair[::-1], 3, 3) for place, pair in enumerate(pairwise(CHANNELS))}
@@ -57,6 +58,7 @@ def sizes(folder: Path) -> list[dict[str, Any]]:
         entry = packed.entries["weight"]
         assert packed.cost.total == 8 * path.stat().st_size
         bound = position_entropy(entry.plan.total, entry.kept)
+        content, cost = encode_sg(packed.entries, packed.same)
         rows.append(
             {
                 "sparsity": sparsity,
@@ -69,6 +71,10 @@ def sizes(folder: Path) -> list[dict[str, Any]]:
                 else None,
                 "file_bytes": path.stat().st_size,
                 "file_to_dense": round(path.stat().st_size / (4 * SIZE * SIZE), 5),
+                "sg_index_bits": cost.indices,
+                "sg_index_bits_to_bound": round(cost.indices / bound, 4) if bound > MIN_BOUND else None,
+                "sg_bytes": len(content),
+                "sg_to_dense": round(len(content) / (4 * SIZE * SIZE), 5),
             }
         )
     return rows
@@ -112,7 +118,16 @@ def sparse_into(path: Path, model: nn.Module) -> None:
     load(path).into(model)
 
 
-INTO: dict[str, Callable[[Path, nn.Module], None]] = {"dense": dense_into, "sparse": sparse_into}
+def sg_from(path: Path, model: nn.Module) -> None:
+    compress(model).save(path)
+
+
+INTO: dict[str, Callable[[Path, nn.Module], None]] = {
+    "dense": dense_into,
+    "sparse": sparse_into,
+    "sg": sparse_into,
+    "save sg": sg_from,
+}
 
 
 def on_one_thread(work: Callable[[], object]) -> None:
@@ -150,18 +165,21 @@ def times(folder: Path, rounds: int) -> dict[str, Any]:
     loaded = model.state_dict()
     assert all(torch.equal(loaded[name], state[name]) for name in state)
     middle = {name: statistics.median(each) for name, each in seconds.items()}
-    peaks = {
-        way: _peak(way, path)
-        for way, path in (("imports", dense), ("model", dense), ("dense", dense), ("sparse", sparse))
-    }
-    above = {
-        way: round((peaks[way] - peaks["imports"]) / dense.stat().st_size, 3) for way in ("model", "dense", "sparse")
-    }
+    zeros = round(sum(int((each == 0).sum()) for each in state.values()) / sum(map(prod, WEIGHTS.values())), 5)
+    tight = folder / "vgg16.sg"
+    compress(state).save(tight)
+    del state, model, loaded
+    paths = {"imports": dense, "model": dense, "dense": dense, "sparse": sparse, "sg": tight, "save sg": tight}
+    peaks = {way: _peak(way, path) for way, path in paths.items()}
+    above = {way: round((peaks[way] - peaks["imports"]) / dense.stat().st_size, 3) for way in list(paths)[1:]}
+    seconds["load sg"] = [round(timed(lambda: load(tight)), 3)]
+    seconds["save sg"] = [round(timed(lambda: load(sparse).save(tight)), 3)]
     return {
         "weights": sum(map(prod, SHAPES.values())),
-        "zeros": round(sum(int((each == 0).sum()) for each in state.values()) / sum(map(prod, WEIGHTS.values())), 5),
+        "zeros": zeros,
         "dense_bytes": dense.stat().st_size,
         "sparse_bytes": sparse.stat().st_size,
+        "sg_bytes": tight.stat().st_size,
         "seconds": seconds,
         "median_seconds": middle,
         "save sparse / save dense (at most 3)": round(middle["save sparse"] / middle["save dense"], 3),
@@ -182,6 +200,10 @@ def _peak(way: str, path: Path) -> int:
 def peak(way: str, path: Path) -> None:
     """Prints the most memory that loading takes in this process, the model's own included."""
     model = skeleton() if way != "imports" else None
+    if way == "save sg":
+        sparse_into(path, model)
+        path.unlink()
+        Path("/proc/self/clear_refs").write_text("5")  # the peak of loading does not count
     if way in INTO:
         INTO[way](path, model)
     # Not ru_maxrss: a process inherits that from the one that started it.

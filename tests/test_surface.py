@@ -30,6 +30,7 @@ PUBLIC = [
     "remove_dead_paths",
     "shrink",
     "sparse",
+    "to_c",
     "weights",
 ]
 

@@ -1,6 +1,7 @@
 """sparsegate trains neural networks that are sparse: a learned gate on every weight."""
 
 from sparsegate.compress import Packed, compress, load, quantise_, remove_dead_paths, shrink
+from sparsegate.export import to_c
 from sparsegate.gates import (
     Census,
     ClosedLayer,
@@ -48,5 +49,6 @@ __all__ = [
     "remove_dead_paths",
     "shrink",
     "sparse",
+    "to_c",
     "weights",
 ]

@@ -52,6 +52,48 @@ def test_inspect_shows_the_table_and_a_bar_for_every_weight(run_folder, capsys):
     assert "the paper's count" in out
 
 
+def with_a_dead_unit(folder):
+    model = LeNet300()
+    with torch.no_grad():
+        model.fc1.weight[3:] = 0  # units that read nothing,
+        model.fc1.bias[3:] = 0
+        model.fc2.weight[:, 1] = 0  # and one that nobody reads
+    path = folder / "dead.safetensors"
+    save_file(model.state_dict(), path)
+    return path
+
+
+def test_inspect_says_what_is_dead_and_what_would_be_saved(tmp_path, capsys):
+    path = with_a_dead_unit(tmp_path)
+    assert main(["inspect", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert "fc1: 298 of 300 units; 784 weights and 1 biases to remove" in out
+    assert f"on disk now: {path.stat().st_size:,} bytes" in out
+    lines = [line for line in out.splitlines() if line.startswith(("as it is", "without dead paths"))]
+    sizes = [[int(word.replace(",", "")) for word in line.split() if word[0].isdigit()] for line in lines]
+    dense, sparse, tight, _, *_ = sizes[0]
+    assert dense > sparse > tight
+    assert all(after < before for before, after in zip(sizes[0][1:4], sizes[1][1:4], strict=True))
+
+
+def test_inspect_asks_for_the_model_if_it_does_not_know_it(tmp_path, capsys):
+    save_file({"strange": torch.eye(9)}, tmp_path / "strange.safetensors")
+    assert main(["inspect", str(tmp_path / "strange.safetensors")]) == 0
+    out = capsys.readouterr().out
+    assert "--model NAME tells, if it is one of lenet5, lenet300" in out
+    assert "as it is" in out
+    assert main(["inspect", str(tmp_path / "strange.safetensors"), "--model", "lenet5"]) == 2
+    assert "not those of lenet5" in capsys.readouterr().err
+    assert main(["inspect", str(tmp_path / "strange.safetensors"), "--model", "lenet6"]) == 2
+    assert "did you mean 'lenet5'" in capsys.readouterr().err
+
+
+def test_inspect_finds_no_dead_paths_in_a_dense_network(tmp_path, capsys):
+    torch.save(LeNet300().state_dict(), tmp_path / "dense.pt")
+    assert main(["inspect", str(tmp_path / "dense.pt"), "--model", "lenet300"]) == 0
+    assert "dead paths: none" in capsys.readouterr().out
+
+
 def test_bits_of_a_run_report_the_accuracy_before_after_and_tuned(run_folder, tmp_path, capsys):
     target = tmp_path / "small.sg"
     assert main(["compress", str(run_folder), str(target), "--bits", "3", "--tune", "1"]) == 0

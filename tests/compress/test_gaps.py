@@ -140,6 +140,31 @@ def test_the_widest_parameter_cannot_overflow():
         )
 
 
+def some_kept(total, keep, width, seed):
+    """A plan with these fractions kept, and its parts."""
+    random = np.random.default_rng(seed)
+    bits = np.where(random.random(total) < keep, random.integers(1, 100, total), 0).astype(width)
+    tensor = Elements(bits, (total,))
+    made = GAPS.encode(tensor)
+    return Plan((total,), tensor.num_kept, made.settings), made.parts
+
+
+def assert_kernel_writes_what_numpy_writes(plan, parts, width, *, threads, wide, shift=0):
+    """Into memory that begins `shift` elements after a line of the cache, and has others around it."""
+    by_numpy, room = np.full(plan.total, 85, width), np.full(plan.total + 256, 85, width)
+    start = -(room.ctypes.data // room.itemsize) % 64 + shift
+    before = torch.get_num_threads()
+    _write_by_numpy_(plan, parts, by_numpy)
+    torch.set_num_threads(threads)
+    try:
+        _write_by_kernel_(KERNELS, plan, parts, room[start : start + plan.total], wide=wide)
+    finally:
+        torch.set_num_threads(before)
+    assert np.array_equal(room[start : start + plan.total], by_numpy)
+    assert (room[:start] == 85).all()
+    assert (room[start + plan.total :] == 85).all()
+
+
 @pytest.mark.skipif(KERNELS is None, reason="kernels not built")
 @given(
     total=st.integers(0, 100_000),
@@ -147,19 +172,48 @@ def test_the_widest_parameter_cannot_overflow():
     width=st.sampled_from(["int8", "int16", "int32", "int64"]),
     threads=st.integers(1, 5),
     seed=st.integers(0, 99),
+    wide=st.booleans(),
+    shift=st.integers(0, 64),
 )
-def test_the_kernel_writes_what_numpy_writes_with_any_number_of_threads(total, keep, width, threads, seed):
-    random = np.random.default_rng(seed)
-    bits = np.where(random.random(total) < keep, random.integers(1, 100, total), 0).astype(width)
-    tensor = Elements(bits, (total,))
-    made = GAPS.encode(tensor)
-    plan, before = Plan((total,), tensor.num_kept, made.settings), torch.get_num_threads()
+def test_the_kernel_writes_what_numpy_writes_with_any_number_of_threads(total, keep, width, threads, seed, wide, shift):
+    plan, parts = some_kept(total, keep, width, seed)
     assume(plan.settings["of"] == "kept")
-    by_numpy, by_kernel = np.full(total, 85, width), np.full(total, 85, width)
-    _write_by_numpy_(plan, made.parts, by_numpy)
+    assert_kernel_writes_what_numpy_writes(plan, parts, width, threads=threads, wide=wide, shift=shift)
+
+
+@pytest.mark.skipif(KERNELS is None, reason="kernels not built")
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("rice", [0, 1, 4, 5, 6, 10, 15, 31])
+def test_the_kernel_writes_what_numpy_writes_with_any_parameter(rice, wide):
+    gap = np.random.default_rng(rice).integers(0, 1200, 3001)
+    quotients = np.zeros(((gap >> rice) + 1).sum(), bool)
+    quotients[np.cumsum((gap >> rice) + 1) - 1] = True
+    planes = [np.packbits(gap >> bit & 1, bitorder="little") for bit in range(rice)]
+    parts = {
+        "values": np.arange(1, 3002, dtype=np.int32),
+        "quotients": np.packbits(quotients, bitorder="little"),
+        "remainders": np.concatenate([np.zeros(0, np.uint8), *planes]),
+    }
+    plan = Plan((int((gap + 1).sum()) + 5,), 3001, {"of": "kept", "rice": rice})
+    GAPS.check(plan, parts, "int32")
+    assert_kernel_writes_what_numpy_writes(plan, parts, "int32", threads=2, wide=wide)
+
+
+@pytest.mark.skipif(KERNELS is None, reason="kernels not built")
+@pytest.mark.parametrize("wide", [False, True])
+@given(st.binary(max_size=3000), st.binary(min_size=3000, max_size=3000), st.integers(0, 3), st.integers(1, 3))
+def test_parts_that_change_after_the_check_write_nothing_outside(wide, quotients, remainders, rice, threads):
+    plan = Plan((5000,), 2000, {"of": "kept", "rice": rice})
+    parts = {
+        "values": np.ones(2000, np.int16),
+        "quotients": np.frombuffer(quotients, np.uint8),
+        "remainders": np.frombuffer(remainders, np.uint8)[: rice * 250],
+    }
+    room, before = np.full(6000, 85, np.int16), torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        _write_by_kernel_(KERNELS, plan, made.parts, by_kernel)
+        _write_by_kernel_(KERNELS, plan, parts, room[500:5500], wide=wide)
     finally:
         torch.set_num_threads(before)
-    assert np.array_equal(by_kernel, by_numpy)
+    assert (room[:500] == 85).all()
+    assert (room[5500:] == 85).all()

@@ -274,3 +274,30 @@ def test_a_weight_that_does_not_decode_leaves_the_error_with_its_name(scratch):
     path.write_bytes(raw)
     with pytest.raises(ValueError, match=r"fc\.weight"):
         load(path).state_dict()
+
+
+@pytest.mark.parametrize("ending", [".sg", ".sparse.safetensors"])
+@pytest.mark.parametrize("kind", [torch.float32, torch.float16, torch.bfloat16, torch.float64])
+def test_negative_zeros_come_back_bit_for_bit_if_they_are_kept(kind, ending, same_bits, tmp_path):
+    weight = torch.zeros(20, 30, dtype=kind)
+    weight[3] = -0.0
+    weight[5, 7] = 2.5
+    compress({"w": weight}, negative_zeros=True).save(tmp_path / f"exact{ending}")
+    assert same_bits(load(tmp_path / f"exact{ending}").state_dict()["w"], weight)
+    compress({"w": weight}).save(tmp_path / f"plain{ending}")
+    assert same_bits(load(tmp_path / f"plain{ending}").state_dict()["w"], weight + 0.0)
+
+
+def test_negative_zeros_that_become_zero_are_said():
+    weight = torch.ones(4, 5) * torch.tensor([1.0, -0.0, 1.0, -0.0, 0.0])
+    assert "8 negative zeros stored as zero" in str(compress({"w": weight}))
+    assert "negative zeros" not in str(compress({"w": weight}, negative_zeros=True))
+    assert "negative zeros" not in str(compress({"w": weight.abs()}))
+    assert compress({"w": weight}, negative_zeros=True).entries["w"].kept == 16
+
+
+def test_whole_numbers_have_no_negative_zero(same_bits):
+    lowest = torch.tensor([[-128, 0, 1]], dtype=torch.int8)
+    packed = compress({"w": lowest})
+    assert same_bits(packed.state_dict()["w"], lowest)
+    assert "negative zeros" not in str(packed)

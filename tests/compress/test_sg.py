@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from sparsegate.compress import compress, encode_sg, load, position_entropy, quantise_
+from sparsegate.compress.bytestream import varint
 from sparsegate.compress.tensors import to_elements
 from sparsegate.models import LeNet5
 
@@ -79,7 +80,7 @@ def _parts(state):
 def test_a_registered_model_is_named_in_a_few_bytes_whatever_the_order(tmp_path):
     state = LeNet5().state_dict()
     content, _ = encode_sg(*_parts(dict(sorted(state.items()))))
-    assert b"lenet5" in content[:16]
+    assert bytes([2, 10]) in content[3:8]  # model 2, ten classes
     assert b"fc1.weight" not in content
     back = through(dict(sorted(state.items())), tmp_path)
     assert list(back) == list(state)
@@ -155,9 +156,78 @@ def test_a_forged_file_with_a_right_checksum_is_read_or_refused(data, tmp_path_f
 
 
 def test_a_bomb_is_refused_before_it_goes_off(tmp_path):
-    head = b"sg\x01" + b"\x01" + b"\x00" + b"\x01" + b"\x01w" + b"\x0b" + b"\x02" + b"\xff\xff\x3f" * 2
+    head = b"sg\x02" + b"\x01" + b"\x00" + b"\x01" + b"\x01w" + b"\x0b" + b"\x02" + b"\xff\xff\x3f" * 2
     raw = head + b"\x00" + b"\x00\x00" + np.array([2**16], "<u4").tobytes()
     path = tmp_path / "bomb.sg"
     path.write_bytes(raw + zlib.crc32(raw).to_bytes(4, "little"))
     with pytest.raises(ValueError, match="raise limit="):
         load(path)
+
+
+def forged(path, head, stream=b""):
+    raw = head + np.array([2**16], "<u4").tobytes() + stream
+    path.write_bytes(raw + zlib.crc32(raw).to_bytes(4, "little"))
+    return path
+
+
+def listed(rows, columns, side):
+    shape = varint(rows) + varint(columns)
+    return b"sg\x02" + varint(1) + varint(0) + varint(1) + varint(1) + b"w\x0b\x02" + shape + varint(0) + side
+
+
+def test_a_file_that_would_keep_one_lane_busy_for_hours_is_refused(tmp_path):
+    kept = 2**14 * 2**14 - 1  # every bit is nearly certain, so that a few bytes would do
+    head = listed(2**14, 2**14, varint(2) + varint(0) + varint(0) + varint(2 * kept))
+    with pytest.raises(ValueError, match="lanes are too few"):
+        load(forged(tmp_path / "busy.sg", head))
+
+
+@pytest.mark.parametrize(
+    ("side", "match"),
+    [
+        (varint(2) + varint(0) + varint(0) + varint(1), "keeps nothing"),
+        (varint(2) + varint(1) + varint(0), "no row or column"),
+        (varint(2) + varint(3), "more than"),  # flags that nobody has told
+        (varint(2) + varint(2) + varint(3) + varint(3) + varint(2), "does not fit"),
+        (varint(2) + varint(0) + varint(0) + varint(2 * 600 * 7 + 3), "more than"),
+        (varint(2) + varint(0) + varint(0) + varint(5), "by order"),
+        (varint(1) + varint(1), "tied to tensor 1"),
+        (varint(4), "more than"),  # a table that is not there
+    ],
+)
+def test_impossible_side_information_is_refused(side, match, tmp_path):
+    with pytest.raises(ValueError, match=match):
+        load(forged(tmp_path / "odd.sg", listed(600, 7, side)))
+
+
+def test_a_tensor_with_few_kept_elements_among_many_has_lanes_enough(tmp_path):
+    weight = torch.zeros(1024, 2048)
+    weight[::100, ::300] = 1.5
+    assert_same_bits(weight, through({"w": weight}, tmp_path)["w"])
+
+
+def test_flags_of_channels_tell_the_columns_behind_them(tmp_path):
+    first, second = torch.zeros(8, 30), torch.zeros(20, 8 * 16)
+    first[2::3] = sparse(2, 30, keep=0.5)
+    second[:, (torch.arange(8) % 3 == 2).repeat_interleave(16)] = sparse(20, 32, keep=0.5)
+    state = {"first": first, "second": second}
+    back = through(state, tmp_path)
+    assert all(torch.equal(back[name], state[name]) for name in state)
+    _, cost = encode_sg(*_parts(state))
+    assert cost.indices < 5 + 60 + 640 + 10  # two of eight channels once, then a bit for every live element
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=st.data())
+def test_a_forged_file_of_masks_by_order_is_read_or_refused(data, tmp_path_factory):
+    path = tmp_path_factory.mktemp("forged") / "network.sg"
+    first, second = sparse(40, 30), sparse(5, 40)
+    first = first[torch.tensor(sorted(range(40), key=lambda row: (first[row] != 0).tolist()))]
+    quantised = [torch.sign(each) for each in (first, second)]
+    compress({"first": quantised[0], "second": quantised[1], "bias": torch.ones(40)}).save(path)
+    raw = bytearray(path.read_bytes()[:-4])
+    for _ in range(data.draw(st.integers(1, 4))):
+        raw[data.draw(st.integers(3, len(raw) - 1))] = data.draw(st.integers(0, 255))
+    path.write_bytes(raw + zlib.crc32(raw).to_bytes(4, "little"))
+    with contextlib.suppress(ValueError):
+        load(path, limit=2**22)

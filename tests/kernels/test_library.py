@@ -12,10 +12,18 @@ def test_where_there_is_a_compiler_the_kernels_are_built():
     assert KERNELS is not None, explain_missing()
 
 
-def test_the_environment_can_switch_them_off(python, environment):
-    environment["SPARSEGATE_KERNELS"] = "off"
+def test_the_environment_can_switch_them_off(python, environment, monkeypatch):
+    monkeypatch.setitem(environment, "SPARSEGATE_KERNELS", "off")
     done = python("-c", "from sparsegate.kernels import KERNELS; print(KERNELS)")
     assert done.stdout.strip() == "None", done.stderr
+
+
+@pytest.mark.skipif(KERNELS is None, reason="kernels not built")
+def test_the_environment_can_name_another_library(python, environment, tmp_path, monkeypatch):
+    copy = shutil.copy(KERNELS._name, tmp_path / "other.so")
+    monkeypatch.setitem(environment, "SPARSEGATE_KERNELS", str(copy))
+    done = python("-c", "from sparsegate.kernels import KERNELS; print(KERNELS._name)")
+    assert done.stdout.strip() == str(copy), done.stderr
 
 
 @pytest.mark.skipif(KERNELS is None, reason="kernels not built")

@@ -65,6 +65,6 @@ def _quantised(packed: Packed, command: Command) -> tuple[Packed, str]:
     after = trial.accuracies(state) if trial else ""
     words = f"before {before}; after {after}" if trial else "accuracy unknown: the source is not the folder of a run"
     if trial and command.tune:
-        state = trial.tuned(state, command.tune)
+        state = trial.tuned(state, command.tune, per=command.per, origin=packed.state_dict())
         words += f"; tuned {trial.accuracies(state)}"
     return compress(state), f"{command.bits} bits: {words}"

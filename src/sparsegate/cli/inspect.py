@@ -13,25 +13,30 @@ from sparsegate.compress import Packed
 
 from .flags import parse_flags
 from .network_file import open_network
+from .savings import model_of, savings
 
 BAR = 40
 
 
 @dataclass(frozen=True)
 class Command:
-    """Shows a network's tensors, how sparse they are, and what its file takes."""
+    """Shows a network's tensors, how sparse they are, what is dead in it, and what its file takes and could take."""
 
     path: Annotated[Path, tyro.conf.Positional]
     """A .sparse.safetensors, .sg or .safetensors file, a state dict saved by torch (.pt), or the folder of a run."""
+
+    model: str | None = None
+    """The registered model that the tensors belong to; without it, it is recognised by names and shapes."""
 
 
 def main(argv: list[str]) -> None:
     """Parses the command, opens the network, and shows it."""
     command: Command = parse_flags(Command, argv, name="sparsegate inspect", about="")
     packed = open_network(command.path)
-    console = Console()
-    console.print(str(packed), highlight=False, markup=False, soft_wrap=True)
-    console.print("\n".join(["", *bars(packed)]), highlight=False, markup=False, soft_wrap=True)
+    model = model_of(packed, command.model)
+    say = Console(highlight=False, markup=False, soft_wrap=True).print
+    say("\n".join([str(packed), "", *bars(packed)]))
+    say("\n".join(["", *savings(packed, command.path, model)]))
 
 
 def bars(packed: Packed) -> list[str]:

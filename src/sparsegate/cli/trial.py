@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from accelerate import Accelerator
@@ -30,12 +30,15 @@ class Trial:
         ]
         return f"validation {each[0]:.2f} %, test {each[1]:.2f} %"
 
-    def tuned(self, state: dict[str, Tensor], epochs: int) -> dict[str, Tensor]:
+    def tuned(
+        self, state: dict[str, Tensor], epochs: int, *, per: Literal["layer", "network"], origin: dict[str, Tensor]
+    ) -> dict[str, Tensor]:
         """The network with its few values trained on the run's training images."""
         run, model = self._settings, self._model(state)
         batches = Batches(self._data.train, self._data.normalise, Shift(run["shift"]), run["batch_size"], run["seed"])
         each = (batches.epoch(number) for number in range(epochs))
-        tune_(model, (epoch[place] for epoch in each for place in range(len(batches))))
+        steps = (epoch[place] for epoch in each for place in range(len(batches)))
+        tune_(model, steps, per=per, origin=self._model(origin), num_batches=epochs * len(batches))
         return model.state_dict()
 
     def _model(self, state: dict[str, Tensor]) -> nn.Module:

@@ -1,13 +1,17 @@
 """Files that are truly smaller, accounted for to the bit."""
 
+from .chain import trace
 from .cost import Cost, position_entropy
 from .deadpaths import Removed, remove_dead_paths
 from .entry import FORMATS, Entry
 from .format import Format
 from .network import Packed, compress, load
+from .order import order_units_
 from .quantise import quantise_
+from .sg_head import matching_model
 from .sg_write import encode_sg
 from .shrink import shrink
+from .step import is_hooked, module_of, operation, reads_shape
 from .tune import shared_values, tune_
 
 __all__ = [
@@ -19,11 +23,18 @@ __all__ = [
     "Removed",
     "compress",
     "encode_sg",
+    "is_hooked",
     "load",
+    "matching_model",
+    "module_of",
+    "operation",
+    "order_units_",
     "position_entropy",
     "quantise_",
+    "reads_shape",
     "remove_dead_paths",
     "shared_values",
     "shrink",
+    "trace",
     "tune_",
 ]

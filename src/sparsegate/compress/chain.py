@@ -60,7 +60,7 @@ def find_chains(model: nn.Module, example: Example) -> tuple[list[Chain], dict[s
     >>> [len(chain.layer.weight) for chain in chains], left
     ([20, 50, 500], {'fc2': 'output'})
     """
-    graph = _traced(model, example)
+    graph = trace(model, example)
     own = _own(model, graph)
     chains: list[Chain] = []
     left: dict[str, str] = {}
@@ -89,7 +89,8 @@ class _Shapes(fx.Interpreter):
         return value
 
 
-def _traced(model: nn.Module, example: Example) -> fx.Graph:
+def trace(model: nn.Module, example: Example) -> fx.Graph:
+    """The operations of a model's forward; in their `meta`, the `shape` of what they make of the example."""
     try:
         with _unchecked():
             traced = fx.symbolic_trace(model)

@@ -15,7 +15,7 @@ from .dense import Dense
 from .format import Array, Format, Plan
 from .gaps import Gaps
 from .rows import Rows
-from .tensors import bits_of, empty, num_bytes, to_elements, type_name, whole_type
+from .tensors import bits_of, empty, num_bytes, num_negative_zeros, to_elements, type_name, whole_type
 
 FORMATS: Registry[Format] = Registry("tensor format", {each.name: each for each in (Dense(), Bitmap(), Gaps(), Rows())})
 DESCRIPTION = 8 * 96
@@ -29,15 +29,19 @@ class Entry:
     dtype: str
     plan: Plan
     parts: dict[str, Array]
+    lost_zeros: int = 0
+    """How many elements were -0.0 and are stored as 0.0."""
 
     @classmethod
-    def cheapest(cls, tensor: Tensor) -> Entry:
-        """The tensor in the format that takes the fewest bits."""
-        elements = to_elements(tensor)
+    def cheapest(cls, tensor: Tensor, *, negative_zeros: bool = False) -> Entry:
+        """The tensor in the format that takes the fewest bits; -0.0 is a zero like any other, unless it is kept."""
+        exact = to_elements(tensor, negative_zeros=True)
+        lost = 0 if negative_zeros else num_negative_zeros(exact.bits, tensor)
+        elements = to_elements(tensor) if lost else exact
         chosen = min(FORMATS.values(), key=lambda each: each.cost(elements).total + _described(each))
         encoded = chosen.encode(elements)
         plan = Plan(elements.shape, elements.num_kept, encoded.settings)
-        return cls(chosen, type_name(tensor), plan, encoded.parts)
+        return cls(chosen, type_name(tensor), plan, encoded.parts, lost)
 
     @property
     def kept(self) -> int:
@@ -61,6 +65,14 @@ class Entry:
         out = empty(self.dtype, self.plan.shape)
         self.write_(out)
         return out
+
+    def mask(self) -> Array:
+        """Which elements are kept, in row-major order; the parts have been checked."""
+        if self.format.name == "dense":
+            return np.asarray(self.parts["values"] != 0)
+        out = np.empty(self.plan.total, np.int8)  # a byte for each, however wide the values are
+        self.format.write_(self.plan, {**self.parts, "values": np.ones(self.plan.kept, np.int8)}, out)
+        return out.view(bool)
 
     def check(self) -> None:
         """Raises ValueError if the parts do not make a tensor; much cheaper than making it."""

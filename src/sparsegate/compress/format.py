@@ -9,6 +9,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+import torch
 
 from sparsegate.kernels import KERNELS
 
@@ -114,7 +115,7 @@ def taken(parts: dict[str, Array], name: str, dtype: str, length: int | None = N
 def taken_values(plan: Plan, parts: dict[str, Array], dtype: str) -> Array:
     """The kept elements, checked to be as many as planned and none of them zero."""
     values = taken(parts, "values", dtype, plan.kept)
-    if not values.all():
+    if _any_zero(values):
         raise ValueError("a kept value is zero")
     return values
 
@@ -135,7 +136,14 @@ def check_bits(packed: Array, count: int, name: str) -> None:
 def num_ones(packed: Array) -> int:
     """How many bits are one."""
     if KERNELS is not None and packed.flags.c_contiguous:
-        return int(KERNELS.sg_count_ones(packed.ctypes.data, packed.nbytes))
+        return int(KERNELS.sg_count_ones(packed.ctypes.data, packed.nbytes, torch.get_num_threads()))
     if hasattr(np, "bitwise_count"):  # numpy 2
         return int(np.bitwise_count(packed).sum(dtype=np.int64))
     return int(ONES[packed].sum(dtype=np.int64))
+
+
+def _any_zero(values: Array) -> bool:
+    if KERNELS is not None and values.flags.c_contiguous:
+        counted = (values.ctypes.data, values.nbytes, values.itemsize, torch.get_num_threads())
+        return bool(KERNELS.sg_any_zero(*counted))
+    return not values.all()

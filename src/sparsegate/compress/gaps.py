@@ -77,13 +77,13 @@ class Gaps(Format):
             _write_by_numpy_(plan, parts, out)
 
 
-def _write_by_kernel_(kernels: CDLL, plan: Plan, parts: dict[str, Array], out: Array) -> None:
+def _write_by_kernel_(kernels: CDLL, plan: Plan, parts: dict[str, Array], out: Array, *, wide: bool = True) -> None:
     quotients, planes = taken(parts, "quotients", "uint8"), _planes(parts, plan.kept, plan.settings["rice"])
     values = taken(parts, "values", str(out.dtype))
     quotients, planes, values = map(np.ascontiguousarray, (quotients, planes, values))
     kernels.sg_gaps_write(
         *(quotients.ctypes.data, len(quotients), planes.ctypes.data, planes.shape[1], len(planes)),
-        *(values.ctypes.data, plan.kept, out.itemsize, out.ctypes.data, len(out), torch.get_num_threads()),
+        *(values.ctypes.data, plan.kept, out.itemsize, out.ctypes.data, len(out), torch.get_num_threads(), wide),
     )
 
 

@@ -27,7 +27,11 @@ AnyModule = TypeVar("AnyModule", bound=nn.Module)
 
 @dataclass(frozen=True, eq=False)
 class Packed:
-    """A network in its smallest form; `print` shows where every bit goes."""
+    """A network in its smallest form; `print` shows where every bit goes.
+
+    It gives back every bit of what was packed, but for floats that are -0.0: unless `compress` was told to keep them,
+    they come back as 0.0, and `print` says how many.
+    """
 
     entries: dict[str, Entry]
     same: dict[str, str]
@@ -87,7 +91,7 @@ class Packed:
             raise ValueError(f"{name} ({self.entries[name].format.name}): {error}") from error
 
 
-def compress(model: nn.Module | Mapping[str, Tensor]) -> Packed:
+def compress(model: nn.Module | Mapping[str, Tensor], *, negative_zeros: bool = False) -> Packed:
     """Puts every tensor of a model, or of a state dict, into its cheapest lossless format.
 
     >>> layer = nn.Linear(100, 10)
@@ -97,7 +101,8 @@ def compress(model: nn.Module | Mapping[str, Tensor]) -> Packed:
     ('gaps', Cost(values=320, indices=120, other=0))
 
     It does not matter how the zeros came about. Tied tensors are stored once. Every bit comes back, with one exception:
-    a float's -0.0, which is what multiplying a weight by a mask leaves, is a zero like any other.
+    a float's -0.0, which is what multiplying a weight by a mask leaves, is a zero like any other. With `negative_zeros`
+    there is no exception: -0.0 is a value, kept and paid for like others.
     """
     state = model.state_dict() if isinstance(model, nn.Module) else dict(model)
     entries: dict[str, Entry] = {}
@@ -109,7 +114,7 @@ def compress(model: nn.Module | Mapping[str, Tensor]) -> Packed:
         if owner != name:
             same[name] = owner
         else:
-            entries[name] = Entry.cheapest(tensor)
+            entries[name] = Entry.cheapest(tensor, negative_zeros=negative_zeros)
     return Packed(entries, same)
 
 
@@ -120,7 +125,7 @@ def load(path: Path | str, *, limit: int = LIMIT) -> Packed:
     describes more than `limit` bytes of tensors.
     """
     if str(path).endswith(SG_ENDING):
-        return compress(read_sg(Path(path), limit=limit))
+        return Packed(*read_sg(Path(path), limit=limit))
     return Packed(*read(Path(path)))
 
 

@@ -11,9 +11,13 @@ from sparsegate.models import MODELS
 from .bytestream import ByteReader, text, varint
 from .tensors import TYPES
 
-MAGIC = b"sg\x01"
+VERSION = 2
+MAGIC = b"sg" + bytes([VERSION])
 CODES = list(TYPES)
-MAX_LANES, MAX_TENSORS, MAX_DIMENSIONS, MAX_SIZE = 4096, 2**20, 64, 2**40
+LISTED, NAMED = 0, 1  # and beyond: the number of the model
+NUMBERED = ("lenet5", "lenet300")
+"""Models that a file names by a number; only ever add to the end."""
+MAX_LANES, MAX_TENSORS, MAX_DIMENSIONS, MAX_SIZE, MAX_CLASSES = 2**16, 2**20, 64, 2**40, 2**20
 Shapes = dict[str, tuple[str, tuple[int, ...]]]
 """Type and shape of every tensor, in the file's order."""
 
@@ -37,18 +41,22 @@ def registered(name: str, num_classes: int) -> Shapes:
 def architecture(shapes: Shapes, model: tuple[str, int] | None) -> bytes:
     """The model's name and number of classes, or all names, types and shapes."""
     if model is not None:
-        return text(model[0]) + varint(model[1])
+        name, num_classes = model
+        numbered = name in NUMBERED
+        return (varint(2 + NUMBERED.index(name)) if numbered else varint(NAMED) + text(name)) + varint(num_classes)
     each = (
         text(name) + bytes([CODES.index(kind)]) + varint(len(shape)) + b"".join(map(varint, shape))
         for name, (kind, shape) in shapes.items()
     )
-    return text("") + varint(len(shapes)) + b"".join(each)
+    return varint(LISTED) + varint(len(shapes)) + b"".join(each)
 
 
 def read_architecture(reader: ByteReader) -> Shapes:
     """The tensors that a head tells of."""
-    if name := reader.text():
-        return registered(name, reader.varint(2**20))
+    kind = reader.varint(1 + len(NUMBERED))
+    if kind != LISTED:
+        name = reader.text() if kind == NAMED else NUMBERED[kind - 2]
+        return registered(name, reader.varint(MAX_CLASSES))
     shapes: Shapes = {}
     for _ in range(reader.varint(MAX_TENSORS)):
         key, code = reader.text(), reader.take(1)[0]

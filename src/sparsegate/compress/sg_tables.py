@@ -7,9 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from .format import Array
-from .sg_values import MAX_TABLE, RAW, SPLIT, TABLE, Table, split_side, upper_bytes
+from .rans import WHOLE, frequencies
+from .sg_values import MAX_TABLE, RAW, SPLIT, TABLE, Table, split_counts, split_side
 
 SAMPLE = 4096
+MAX_SHORT = 127
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,7 +19,7 @@ class Choice:
     """The tables of a file, and how the values of each tensor are stored."""
 
     tables: list[Table]
-    modes: list[int]
+    forms: list[int]
 
 
 def choose_tables(values: list[Array], kinds: list[str], groups: list[str]) -> Choice:
@@ -33,12 +35,12 @@ def choose_tables(values: list[Array], kinds: list[str], groups: list[str]) -> C
     costs = [sum(cost for cost, _, _ in plan) for plan in plans]
     best = int(np.argmin(costs))
     tables: list[Table] = []
-    modes = [RAW] * len(values)
-    for part, (_, table, each_mode) in zip(partitions[best], plans[best], strict=True):
-        for place, mode in zip(part, each_mode, strict=True):
-            modes[place] = TABLE + len(tables) if mode == TABLE else mode
-        tables += [table] if table is not None and TABLE in each_mode else []
-    return Choice(tables, modes)
+    forms = [RAW] * len(values)
+    for part, (_, table, each_form) in zip(partitions[best], plans[best], strict=True):
+        for place, form in zip(part, each_form, strict=True):
+            forms[place] = TABLE + len(tables) if form == TABLE else form
+        tables += [table] if table is not None and TABLE in each_form else []
+    return Choice(tables, forms)
 
 
 def _by(keys: list[str]) -> list[list[int]]:
@@ -46,9 +48,9 @@ def _by(keys: list[str]) -> list[list[int]]:
 
 
 def _cheapest(kind: str, values: list[Array]) -> tuple[float, Table | None, list[int]]:
-    """Bits, table and modes of tensors that may share one table."""
+    """Bits, table and forms of tensors that may share one table."""
     alone = [_alone(each) for each in values]
-    plain = (sum(cost for cost, _ in alone), None, [mode for _, mode in alone])
+    plain = (sum(cost for cost, _ in alone), None, [form for _, form in alone])
     few = [place for place, each in enumerate(values) if len(each) and _is_few(each)]
     if not few:
         return plain
@@ -56,21 +58,30 @@ def _cheapest(kind: str, values: list[Array]) -> tuple[float, Table | None, list
     distinct, counts = np.unique(shared, return_counts=True)
     if len(distinct) > MAX_TABLE:
         return plain
-    table = Table(kind, distinct, counts)
-    cost = (
-        8 * len(table.side())
-        + _entropy(counts)
-        + sum(alone[place][0] for place in range(len(values)) if place not in few)
-    )
-    modes = [TABLE if place in few else alone[place][1] for place in range(len(values))]
-    return (cost, table, modes) if cost < plain[0] else plain
+    tables = [Table(kind, distinct, each) for each in (counts, _rounded(counts))]
+    table = min(tables, key=lambda each: _bits(each, counts))
+    cost = _bits(table, counts) + sum(alone[place][0] for place in range(len(values)) if place not in few)
+    forms = [TABLE if place in few else alone[place][1] for place in range(len(values))]
+    return (cost, table, forms) if cost < plain[0] else plain
+
+
+def _rounded(counts: Array) -> Array:
+    """Counts in about the same proportion that take a byte each."""
+    rounded: Array = np.maximum(1, counts * MAX_SHORT // counts.max())
+    return rounded
+
+
+def _bits(table: Table, counts: Array) -> float:
+    """Bits of a table and of so many of its symbols."""
+    return 8 * len(table.side()) - float((counts * np.log2(frequencies(table.counts) / WHOLE)).sum())
 
 
 def _alone(values: Array) -> tuple[float, int]:
     raw = 8.0 * values.nbytes
     if len(values) == 0:
         return 0.0, RAW
-    counts = np.unique(upper_bytes(values), return_counts=True)[1]
+    counts = split_counts(values)
+    counts = counts[counts > 0]
     split = raw - 8 * len(values) + _entropy(counts) + 8 * len(split_side(values))
     return (split, SPLIT) if split < raw else (raw, RAW)
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from .bytestream import ByteReader, varint
 from .format import Array
-from .rans import WHOLE, Decoder, Encoder, frequencies
+from .rans import WHOLE, Decoder, Encoder, count_symbols, frequencies
 from .sg_head import CODES
 from .tensors import TYPES
 
 MAX_TABLE = 256
-RAW, SPLIT, TABLE = 0, 1, 2  # and beyond: the number of the table
+NOTHING, TIED, RAW, SPLIT, TABLE = 0, 1, 2, 3, 4  # and beyond: the number of the table
 BYTE = 256
 VALUES = "values"
 
@@ -65,9 +66,14 @@ class Table:
 
 def split_side(values: Array) -> bytes:
     """The counts of the upper bytes of rotated values."""
-    upper, counts = np.unique(upper_bytes(values), return_counts=True)
-    pairs = (bytes([int(byte)]) + varint(int(count)) for byte, count in zip(upper, counts, strict=True))
-    return varint(len(upper)) + b"".join(pairs)
+    counts = split_counts(values)
+    upper = np.flatnonzero(counts)
+    return varint(len(upper)) + b"".join(bytes([int(byte)]) + varint(int(counts[byte])) for byte in upper)
+
+
+def split_counts(values: Array) -> Array:
+    """How often each of the 256 upper bytes stands."""
+    return count_symbols(values, BYTE, partial(_cut, shift=8 * values.itemsize - 8, turned=True))
 
 
 def read_split_side(reader: ByteReader) -> Array:
@@ -86,7 +92,7 @@ def add_raw(encoder: Encoder, values: Array) -> None:
     if values.itemsize == 1:
         encoder.add_pieces(VALUES, values, BYTE)
     for shift in range(0, 8 * values.itemsize - 8, 16):
-        encoder.add_pieces(VALUES, (values >> values.dtype.type(shift)).astype(np.uint16), WHOLE)
+        encoder.add_pieces(VALUES, values, WHOLE, cut=partial(_cut, shift=shift, turned=False))
 
 
 def read_raw(decoder: Decoder, count: int, dtype: np.dtype[np.unsignedinteger]) -> Array:
@@ -101,12 +107,13 @@ def read_raw(decoder: Decoder, count: int, dtype: np.dtype[np.unsignedinteger]) 
 
 def add_split(encoder: Encoder, values: Array) -> None:
     """Values whose upper bytes, after a rotation, are coded by how often they occur."""
-    turned, upper = _rotated(values), upper_bytes(values)
-    encoder.add_symbols(VALUES, upper, frequencies(np.bincount(upper, minlength=256)))
-    if values.itemsize > 1:
-        encoder.add_pieces(VALUES, (turned >> _bits(values, -16)).astype(np.uint8), BYTE)
-    for shift in range(0, 8 * values.itemsize - 16, 16):
-        encoder.add_pieces(VALUES, (turned >> values.dtype.type(shift)).astype(np.uint16), WHOLE)
+    width = 8 * values.itemsize
+    shares = frequencies(split_counts(values))
+    encoder.add_symbols(VALUES, values, shares, cut=partial(_cut, shift=width - 8, turned=True))
+    if width > 8:
+        encoder.add_pieces(VALUES, values, BYTE, cut=partial(_cut, shift=width - 16, turned=True, choices=BYTE))
+    for shift in range(0, width - 16, 16):
+        encoder.add_pieces(VALUES, values, WHOLE, cut=partial(_cut, shift=shift, turned=True))
 
 
 def read_split(decoder: Decoder, count: int, counts: Array, dtype: np.dtype[np.unsignedinteger]) -> Array:
@@ -121,17 +128,9 @@ def read_split(decoder: Decoder, count: int, counts: Array, dtype: np.dtype[np.u
     return values
 
 
-def upper_bytes(values: Array) -> Array:
-    """The upper bytes of values rotated left by one bit: the exponents of floats."""
-    upper: Array = (_rotated(values) >> _bits(values, -8)).astype(np.int64)
-    return upper
-
-
-def _rotated(values: Array) -> Array:
-    turned: Array = (values << values.dtype.type(1)) | (values >> _bits(values, -1))
-    return turned
-
-
-def _bits(values: Array, less: int) -> np.unsignedinteger:
-    bits: np.unsignedinteger = values.dtype.type(8 * values.itemsize + less)
-    return bits
+def _cut(values: Array, *, shift: int, turned: bool, choices: int = WHOLE) -> Array:
+    """A piece of values from a bit on, after a rotation to the left by one if wanted: then exponents of floats lead."""
+    kind, width = values.dtype.type, 8 * values.itemsize
+    whole = (values << kind(1)) | (values >> kind(width - 1)) if turned else values
+    piece: Array = (whole >> kind(shift)) & kind(min(choices - 1, (1 << width) - 1))
+    return piece.astype(np.uint16)

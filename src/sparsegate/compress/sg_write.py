@@ -6,6 +6,7 @@ import zlib
 from pathlib import Path
 
 import numpy as np
+from typing_extensions import Buffer
 
 from sparsegate.atomic import write_atomically
 
@@ -13,36 +14,52 @@ from .bytestream import varint
 from .cost import Cost
 from .entry import Entry
 from .format import Array
-from .rans import Encoder, frequencies
+from .rans import MAX_ROUNDS, Encoder, frequencies
+from .sg_flags import INDICES
 from .sg_head import MAGIC, MAX_LANES, Shapes, architecture, matching_model, registered
-from .sg_mask import INDICES, FlagsWriter, add_mask, matrix_shape
+from .sg_mask import MaskWriter, matrix_shape
 from .sg_tables import choose_tables
-from .sg_values import RAW, SPLIT, TABLE, VALUES, Table, add_raw, add_split, split_side
-from .tensors import bits_of
+from .sg_values import NOTHING, RAW, SPLIT, TABLE, TIED, VALUES, Table, add_raw, add_split, split_side
 
-BITS_PER_LANE = 4096  # a lane wastes some 20 bits
+FAST_LANES = 4096  # more are hardly faster
+BITS_PER_LANE = 16384  # a lane wastes some 20 bits, but one alone is slow
 
 
 def write_sg(entries: dict[str, Entry], same: dict[str, str], path: Path) -> None:
     """Writes a network, whole or not at all."""
-    write_atomically(path, encode_sg(entries, same)[0])
+    write_atomically(path, *_encoded(entries, same)[0])
 
 
 def encode_sg(entries: dict[str, Entry], same: dict[str, str]) -> tuple[bytes, Cost]:
     """The file's bytes, and where they go."""
+    pieces, cost = _encoded(entries, same)
+    return b"".join(pieces), cost
+
+
+def _encoded(entries: dict[str, Entry], same: dict[str, str]) -> tuple[list[Buffer], Cost]:
+    """The file in pieces, so that a large one need not be copied into one, and where its bits go."""
     shapes: Shapes = {name: (entry.dtype, entry.plan.shape) for name, entry in entries.items()}
     model = None if same else matching_model(shapes)
     order = list(registered(*model)) if model else list(entries)
     encoder = Encoder()
     tables, sides = _add_tensors(encoder, {name: entries[name] for name in order})
-    sides += [varint(1 + order.index(other)) for other in same.values()]
+    sides += [varint(TIED) + varint(1 + order.index(other)) for other in same.values()]
     shapes |= {name: shapes[other] for name, other in same.items()}
-    lanes = int(np.clip(sum(encoder.information.values()) // BITS_PER_LANE, 1, MAX_LANES))
+    lanes = _lanes(encoder)
     states, words = encoder.finish(lanes)
     head = MAGIC + varint(lanes) + architecture(shapes, model) + varint(len(tables)) + b"".join([*tables, *sides])
-    content = head + states.astype("<u4").tobytes() + words.astype("<u2").tobytes()
-    content += zlib.crc32(content).to_bytes(4, "little")
-    return content, _cost(encoder, 8 * len(content))
+    pieces: list[Buffer] = [head, states.astype("<u4").tobytes(), *(each.data.cast("B") for each in words if len(each))]
+    checksum, length = 0, 0
+    for piece in pieces:
+        checksum, length = zlib.crc32(piece, checksum), length + memoryview(piece).nbytes
+    return [*pieces, checksum.to_bytes(4, "little")], _cost(encoder, 8 * (length + 4))
+
+
+def _lanes(encoder: Encoder) -> int:
+    needed = -(-encoder.num_symbols // MAX_ROUNDS)
+    if needed > MAX_LANES:
+        raise ValueError(f"{encoder.num_symbols:,} symbols are too many for one .sg file; save as .sparse.safetensors")
+    return max(1, needed, min(FAST_LANES, int(sum(encoder.information.values())) // BITS_PER_LANE))
 
 
 def _cost(encoder: Encoder, total: int) -> Cost:
@@ -52,29 +69,38 @@ def _cost(encoder: Encoder, total: int) -> Cost:
 
 def _add_tensors(encoder: Encoder, entries: dict[str, Entry]) -> tuple[list[bytes], list[bytes]]:
     """The side information of tables and tensors, whose symbols go into the stream."""
-    bits = [_unsigned(entry) for entry in entries.values()]
-    kept = [each[each != 0] for each in bits]
+    for entry in entries.values():
+        entry.check()
+    kept = [_kept(entry) for entry in entries.values()]
     groups = ["vector" if len(entry.plan.shape) < 2 else "matrix" for entry in entries.values()]
     choice = choose_tables(kept, [entry.dtype for entry in entries.values()], groups)
-    flags, sides = FlagsWriter(encoder), []
-    for entry, each, values, mode in zip(entries.values(), bits, kept, choice.modes, strict=True):
-        side = varint(0) + add_mask(encoder, flags, (each != 0).reshape(matrix_shape(entry.plan.shape)))
-        sides.append(side + (_add_values(encoder, values, mode, choice.tables) if len(values) else b""))
+    masks, sides = MaskWriter(encoder), []
+    for entry, values, form in zip(entries.values(), kept, choice.forms, strict=True):
+        if len(values) == 0:
+            sides.append(varint(NOTHING))
+            continue
+        side = varint(form) + masks.add(entry.mask().reshape(matrix_shape(entry.plan.shape)))
+        sides.append(side + _add_values(encoder, values, form, choice.tables))
     return [table.side() for table in choice.tables], sides
 
 
-def _unsigned(entry: Entry) -> Array:
-    bits = bits_of(entry.tensor())
-    return bits.view(f"<u{bits.itemsize}")
+def _kept(entry: Entry) -> Array:
+    """The kept values, as whole numbers without a sign."""
+    values = entry.parts["values"]
+    kept = values[values != 0] if entry.format.name == "dense" else values
+    return kept.view(f"<u{kept.itemsize}")
 
 
-def _add_values(encoder: Encoder, values: Array, mode: int, tables: list[Table]) -> bytes:
-    if mode == RAW:
+def _add_values(encoder: Encoder, values: Array, form: int, tables: list[Table]) -> bytes:
+    """Side information of values, which go into the stream."""
+    if form == RAW:
         add_raw(encoder, values)
-        return varint(RAW)
-    if mode == SPLIT:
+        return b""
+    if form == SPLIT:
         add_split(encoder, values)
-        return varint(SPLIT) + split_side(values)
-    table = tables[mode - TABLE]
-    encoder.add_symbols(VALUES, np.searchsorted(table.values, values), frequencies(table.counts))
-    return varint(mode)
+        return split_side(values)
+    table = tables[form - TABLE]
+    encoder.add_symbols(
+        VALUES, values, frequencies(table.counts), cut=lambda block: np.searchsorted(table.values, block)
+    )
+    return b""

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from .chain import Chain, Example, Layer, find_chains
 from .deadpaths import evaluating, is_same, live_units, outputs, remove_dead_paths
+from .order import is_ungrouped
 from .step import Norm
 
 AnyModule = TypeVar("AnyModule", bound=nn.Module)
@@ -35,15 +36,10 @@ def shrink(model: AnyModule, example: Example) -> AnyModule:
     remove_dead_paths(smaller, example)
     with evaluating(smaller):
         chains, _ = find_chains(smaller, example)
-    for chain, keep in [(chain, _kept(chain)) for chain in chains if _is_cuttable(chain)]:
+    for chain, keep in [(chain, _kept(chain)) for chain in chains if is_ungrouped(chain)]:
         _cut_(chain, keep)
     _check_same(model, smaller, example)
     return smaller
-
-
-def _is_cuttable(chain: Chain) -> bool:
-    layers = [chain.layer, *(reader.layer for reader in chain.readers)]
-    return all(isinstance(layer, nn.Linear) or layer.groups == 1 for layer in layers)
 
 
 def _kept(chain: Chain) -> Tensor:

@@ -76,7 +76,9 @@ def _notes(entries: dict[str, Entry], same: dict[str, str]) -> list[str]:
     kept, total = sum(entry.kept for entry in weights), sum(entry.plan.total for entry in weights)
     whole = sum((entry.cost for entry in entries.values()), container_cost(entries, same)).total // 8
     small = sum(entry.num_bytes for entry in entries.values()) <= MAX_ZIP
+    lost = sum(entry.lost_zeros for entry in entries.values())
     return [
+        *([f"{lost:,} negative zeros stored as zero"] if lost else []),
         *(f"{name} is tied to {other}" for name, other in same.items()),
         f"{whole:,} bytes as .sparse.safetensors" + (f", {len(encode_sg(entries, same)[0]):,} as .sg" if small else ""),
         f"{kept:,} of {total:,} weights kept; weights and indices, the paper's count: {2 * kept:,}",

@@ -39,15 +39,19 @@ def type_name(tensor: Tensor) -> str:
     return NAMES[tensor.dtype]
 
 
-def to_elements(tensor: Tensor) -> Elements:
-    """The bits of a tensor's elements, in row-major order, copied only if need be; -0.0 becomes 0.0."""
+def to_elements(tensor: Tensor, *, negative_zeros: bool = False) -> Elements:
+    """The bits of a tensor's elements, in row-major order, copied only if need be; -0.0 becomes 0.0 unless kept."""
     whole = TYPES[type_name(tensor)][1]
     flat = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
     bits = flat.view(whole).numpy()
-    negative_zero = np.iinfo(bits.dtype).min
-    if tensor.is_floating_point() and (bits == negative_zero).any():
-        bits = np.where(bits == negative_zero, bits.dtype.type(0), bits)
+    if not negative_zeros and num_negative_zeros(bits, tensor):
+        bits = np.where(bits == np.iinfo(bits.dtype).min, bits.dtype.type(0), bits)
     return Elements(bits, tuple(tensor.shape))
+
+
+def num_negative_zeros(bits: Array, tensor: Tensor) -> int:
+    """How many elements are -0.0, given the bits of them all."""
+    return int(np.count_nonzero(bits == np.iinfo(bits.dtype).min)) if tensor.is_floating_point() else 0
 
 
 def zeros(dtype: str, shape: tuple[int, ...]) -> Tensor:

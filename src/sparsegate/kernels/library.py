@@ -12,11 +12,12 @@ import torch  # loaded before the kernels, so that both share torch's OpenMP thr
 assert torch
 POINTER, LONG, INT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
 SIGNATURES = {
+    "sg_any_zero": (POINTER, LONG, INT, INT),
     "sg_chain": (POINTER, POINTER, POINTER, LONG, POINTER, LONG, LONG, LONG),
     "sg_chain_scratch": (POINTER, LONG, LONG),
+    "sg_count_ones": (POINTER, LONG, INT),
+    "sg_gaps_write": (POINTER, LONG, POINTER, LONG, INT, POINTER, LONG, INT, POINTER, LONG, INT, INT),
     "sg_variant": (),
-    "sg_count_ones": (POINTER, LONG),
-    "sg_gaps_write": (POINTER, LONG, POINTER, LONG, INT, POINTER, LONG, INT, POINTER, LONG, INT),
 }
 
 
@@ -26,15 +27,22 @@ def explain_missing() -> str:
 
 
 def _load() -> ctypes.CDLL | None:
-    here = Path(__file__).parent
-    found = [path for suffix in EXTENSION_SUFFIXES if (path := here / f"_c{suffix}").exists()]
-    if not found or os.environ.get("SPARSEGATE_KERNELS") == "off":
+    path = _path()
+    if path is None:
         return None
-    library = ctypes.CDLL(str(found[0]))
+    library = ctypes.CDLL(str(path))
     for name, takes in SIGNATURES.items():
         getattr(library, name).argtypes = takes
         getattr(library, name).restype = LONG
     return library
+
+
+def _path() -> Path | None:
+    """The library that SPARSEGATE_KERNELS names, none if it says off, and the one built at installation without it."""
+    here, wanted = Path(__file__).parent, os.environ.get("SPARSEGATE_KERNELS")
+    if wanted:
+        return None if wanted == "off" else Path(wanted).absolute()
+    return next((path for suffix in EXTENSION_SUFFIXES if (path := here / f"_c{suffix}").exists()), None)
 
 
 KERNELS = _load()

@@ -4,6 +4,7 @@ from .chain import VARIANT, Chain, Layer
 from .choice import Choice, LayerChoice, load_choices, save_choices
 from .measure import interleaved
 from .network import SparseNetwork, sparse
+from .triton_linear import PackedLinear, pack
 
 __all__ = [
     "VARIANT",
@@ -11,9 +12,11 @@ __all__ = [
     "Choice",
     "Layer",
     "LayerChoice",
+    "PackedLinear",
     "SparseNetwork",
     "interleaved",
     "load_choices",
+    "pack",
     "save_choices",
     "sparse",
 ]

@@ -70,22 +70,23 @@ class Layer:
         """Whether it takes a vector of features."""
         return self.weight.ndim == 2
 
-    @property
-    def phase(self) -> tuple[int, int]:
-        """Height and width of one of the stride's phases of the padded input."""
+    def phase(self, *, single: bool) -> tuple[int, int]:
+        """Height and width of one of the stride's phases of the padded input.
+
+        For one image, lines that are read in pieces of eight begin where the cache's lines do: then no piece crosses.
+        """
         sizes = zip(self.in_shape[1:], self.padding, self.stride, strict=True)
         height, width = (-(-(size + 2 * pad) // stride) for size, pad, stride in sizes)
-        return height, width
+        return height, _up(width) if single and not self.is_linear and self.conv_shape[1] <= 8 else width
 
-    @property
-    def input_size(self) -> int:
+    def input_size(self, *, single: bool) -> int:
         """Floats of the padded input of one image."""
-        return self.in_shape[0] * prod(self.stride) * prod(self.phase)
+        return self.in_shape[0] * prod(self.stride) * prod(self.phase(single=single))
 
     @property
     def is_within_reach(self) -> bool:
         """Whether offsets of 32 bits, in bytes, reach every place of the largest panel."""
-        return 4 * LANES * (MAX_VECTORS if self.is_linear else 1) * self.input_size < 2**31
+        return 4 * LANES * (MAX_VECTORS if self.is_linear else 1) * self.input_size(single=False) < 2**31
 
     @property
     def conv_shape(self) -> tuple[int, int]:
@@ -104,26 +105,30 @@ class Layer:
 
     @cached_property
     def weights(self) -> Weights:
-        """The kept weights; the column of a convolution's is its place in the phases of the padded input."""
+        """The kept weights; the column of a convolution's counts its input channels, lines and places in a line."""
         weight = self.weight.detach().numpy()
         where = np.nonzero(weight)
-        value = weight[where].astype(np.float32)
-        return Weights(where[0], where[1] if self.is_linear else self._places(where), value, len(weight))
+        shape = (len(weight), prod(weight.shape[1:]))
+        column = np.ravel_multi_index(where[1:], weight.shape[1:])
+        return Weights(where[0], column, weight[where].astype(np.float32), shape[0])
 
-    def rows(self, bytes_each: int, tile: int) -> Rows:
-        """Rows for kernels that keep so many bytes for one place, and take `tile` places in a line at a time."""
-        weights, num_channels = self.weights, self.in_shape[0] if not self.is_linear else self.weight.shape[1]
-        channel = weights.column // (self.input_size // self.in_shape[0]) if not self.is_linear else weights.column
-        reach = bytes_each * (self.weight.shape[2] * (tile + self.weight.shape[3]) if not self.is_linear else 1)
-        each = columns_in_block(len(weights.value), weights.num_rows, num_channels // self.groups, reach)
-        return Rows.of(weights, weights.column * bytes_each, channel // each)
+    def rows(self, *, single: bool, lanes: int, tile: int) -> Rows:
+        """Rows for kernels that keep so many floats for one place, and take `tile` places in a line at a time."""
+        weights, (channel, place) = self.weights, self._places(single)
+        num_channels = self.weight.shape[1]
+        reach = 4 * lanes * (1 if self.is_linear else self.weight.shape[2] * (tile + self.weight.shape[3]))
+        each = columns_in_block(len(weights.value), weights.num_rows, num_channels, reach)
+        return Rows.of(weights, 4 * lanes * place, channel // each)
 
-    def _places(self, where: tuple[NDArray[np.int64], ...]) -> NDArray[np.int64]:
-        row, channel, y, x = where
-        channel = channel + row // (len(self.weight) // self.groups) * self.weight.shape[1]
-        (sy, sx), (height, width) = self.stride, self.phase
+    def _places(self, single: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The input channel of every weight, and its place in the phases of the padded input."""
+        if self.is_linear:
+            return self.weights.column, self.weights.column
+        channel, y, x = np.unravel_index(self.weights.column, self.weight.shape[1:])
+        channel = channel + self.weights.row // (len(self.weight) // self.groups) * self.weight.shape[1]
+        (sy, sx), (height, width) = self.stride, self.phase(single=single)
         y, x = y * self.dilation[0], x * self.dilation[1]
-        return (((channel * sy + y % sy) * sx + x % sx) * height + y // sy) * width + x // sx
+        return channel, (((channel * sy + y % sy) * sx + x % sx) * height + y // sy) * width + x // sx
 
 
 class Chain:
@@ -172,7 +177,7 @@ class _Form:
         self._chain = CChain(
             ctypes.addressof(packed),
             *(len(layers), channels, height, width, prod(layers[-1].out_shape)),
-            max([layer.input_size for layer in layers] + [prod(layer.out_shape) for layer in layers]),
+            _up(max(max(layer.input_size(single=single), prod(layer.out_shape)) for layer in layers)),
             max(len(layer.weight) * layer.pool * layer.conv_shape[1] * LANES for layer in layers),
             max(len(layer.weight) * (_positions(layer) + LANES) for layer in layers),
             vectors,
@@ -188,17 +193,18 @@ class _Form:
         bias = np.ascontiguousarray((empty if layer.bias is None else layer.bias.detach()).numpy().astype(np.float32))
         work = layer.weights.before_row
         made = CLayer(
-            *(layer.is_linear, layer.relu, *layer.padding, *layer.stride, *layer.phase, layer.input_size),
+            *(layer.is_linear, layer.relu, *layer.padding, *layer.stride),
+            *(*layer.phase(single=bool(self.single)), layer.input_size(single=bool(self.single))),
             *(len(layer.weight), *layer.conv_shape, layer.pool, layer.pool_stride, *layer.out_shape[1:]),
             *(bias.ctypes.data, work.ctypes.data),
         )
         self._keep += [bias, work]
         if not self.single:
-            made.panel = self._kept(layer.rows(4 * LANES * vectors, min(28, layer.conv_shape[1])))
+            made.panel = self._kept(layer.rows(single=False, lanes=LANES * vectors, tile=min(28, layer.conv_shape[1])))
         elif layer.is_linear:
             made.slices = self._kept(Slices.of(layer.weights))
         else:
-            made.single = self._kept(layer.rows(4, 28 * LANES))
+            made.single = self._kept(layer.rows(single=True, lanes=1, tile=28 * LANES))
         return made
 
     def _kept(self, arrays: Rows | Slices) -> CRows | CSlices:
@@ -207,7 +213,12 @@ class _Form:
 
 
 def _positions(layer: Layer) -> int:
-    return layer.conv_shape[0] * max(layer.phase[1], LANES)
+    return layer.conv_shape[0] * max(layer.phase(single=True)[1], LANES)
+
+
+def _up(size: int) -> int:
+    """The next multiple of a cache line's floats."""
+    return -(-size // LANES) * LANES
 
 
 _MEMORY = threading.local()

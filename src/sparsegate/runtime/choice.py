@@ -16,7 +16,7 @@ class LayerChoice:
     name: str
     sparsity: float
     kernel: str
-    """dense (torch), chain (the C kernels) or csr (torch's CSR matrices)."""
+    """dense (torch), chain (C kernels), csr (torch's CSR matrices) or hardwired (the network compiled as C code)."""
     dense_ms: float | None = None
     sparse_ms: float | None = None
     """Alone, at the example's batch; none where nothing was measured."""

@@ -22,13 +22,13 @@ WORTH_TRYING = 0.3
 
 def forced(model: nn.Module, example: Tensor, kernel: str) -> Choice:
     """The choice of one kernel wherever it can be used."""
-    if kernel not in ("dense", "chain", "csr"):
-        raise ValueError(f"kernel is dense, chain or csr, got {kernel!r}")
+    if kernel not in ("dense", "chain", "csr", "hardwired"):
+        raise ValueError(f"kernel is dense, chain, csr or hardwired, got {kernel!r}")
     if kernel == "chain" and KERNELS is None:
         raise ValueError(explain_missing())
     layers = []
     for piece in pieces(traced(model, example)):
-        usable = kernel == "dense" or kernel in kernels_for(piece)
+        usable = kernel in ("dense", "hardwired") or kernel in kernels_for(piece)
         layers.append(LayerChoice(piece.name, piece.sparsity, kernel if usable else "dense"))
     return Choice(len(example), torch.get_num_threads(), str(example.device), tuple(layers))
 

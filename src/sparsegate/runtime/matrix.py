@@ -1,4 +1,4 @@
-"""Sparse matrices in the two forms that the kernels read: rows in blocks of columns, and slices of sixteen rows."""
+"""Sparse matrices in the two forms that the kernels read: rows in blocks of columns, and slices of eight rows."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 LANES = 16
+SIDE_BY_SIDE = 8
 NEAR = 24 * 1024
 """Bytes of input that a block of columns may touch: they stay in the first cache, beside the sums."""
 WORTH = 8.0
@@ -70,7 +71,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Slices:
-    """Weights of sixteen rows side by side, rows of like length together so that little is padded."""
+    """Weights of eight rows side by side, rows of like length together so that little is padded."""
 
     start: NDArray[np.int32]
     row: NDArray[np.int32]
@@ -82,18 +83,18 @@ class Slices:
         """Sorts the rows by length, and lays each slice out step by step."""
         before = weights.before_row
         longest_first = np.argsort(-np.diff(before), kind="stable")
-        num_slices = -(-weights.num_rows // LANES)
-        row = np.full(num_slices * LANES, -1, np.int32)
+        num_slices = -(-weights.num_rows // SIDE_BY_SIDE)
+        row = np.full(num_slices * SIDE_BY_SIDE, -1, np.int32)
         row[: weights.num_rows] = longest_first
-        steps = np.diff(before)[longest_first[::LANES]]
+        steps = np.diff(before)[longest_first[::SIDE_BY_SIDE]]
         start = np.concatenate([[0], np.cumsum(steps)])
         seat = np.empty(weights.num_rows, np.int64)
         seat[longest_first] = np.arange(weights.num_rows)
         order = np.lexsort((weights.column, weights.row))
         sorted_row = weights.row[order]
-        step = start[seat[sorted_row] // LANES] + np.arange(len(order)) - before[sorted_row]
-        place = step * LANES + seat[sorted_row] % LANES
-        column, value = np.zeros(start[-1] * LANES, np.uint16), np.zeros(start[-1] * LANES, np.float32)
+        step = start[seat[sorted_row] // SIDE_BY_SIDE] + np.arange(len(order)) - before[sorted_row]
+        place = step * SIDE_BY_SIDE + seat[sorted_row] % SIDE_BY_SIDE
+        column, value = np.zeros(start[-1] * SIDE_BY_SIDE, np.uint16), np.zeros(start[-1] * SIDE_BY_SIDE, np.float32)
         column[place], value[place] = weights.column[order], weights.value[order]
         return cls(start.astype(np.int32), row, column, value)
 

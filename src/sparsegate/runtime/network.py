@@ -123,8 +123,9 @@ def sparse(
     torch.Size([3, 10])
 
     Layers are timed at the example's batch, with torch's threads, on its device; with `batches` at those sizes, and
-    the nearest is used for any other. `kernel` forces one for all layers that it can run (dense, chain, csr), and
-    `choices` repeats earlier ones, from a file or another network's `choices`.
+    the nearest is used for any other. `kernel` forces one for all layers that it can run (dense, chain, csr);
+    `hardwired` compiles the whole network, a small one, as C code with its weights written into it. `choices` repeats
+    earlier ones, from a file or another network's `choices`.
     """
     made = SparseNetwork(model, example)
     if choices is not None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 
+import torch
 from torch import Tensor, fx, nn
+
+from sparsegate.export import hard_wire
 
 from .part import sparse_part
 from .pieces import Piece, follows, pieces
@@ -13,6 +16,8 @@ from .pieces import Piece, follows, pieces
 
 def planned(model: nn.Module, graph: fx.GraphModule, kernels: Mapping[str, str]) -> Callable[[Tensor], Tensor]:
     """The model's forward pass, with consecutive sparse layers run by one part."""
+    if "hardwired" in kernels.values():
+        return hard_wire(model, example=torch.zeros(_input_shape(graph)))
     found = {piece.name: piece for piece in pieces(graph)}
     missing = [name for name in kernels if name not in found]
     if missing:
@@ -34,6 +39,11 @@ def planned(model: nn.Module, graph: fx.GraphModule, kernels: Mapping[str, str])
     copied.graph.eliminate_dead_code()
     copied.recompile()
     return copied
+
+
+def _input_shape(graph: fx.GraphModule) -> torch.Size:
+    shape: torch.Size = next(node for node in graph.graph.nodes if node.op == "placeholder").meta["tensor_meta"].shape
+    return shape
 
 
 def _groups(chosen: list[Piece], kernels: Mapping[str, str]) -> list[list[Piece]]:

@@ -21,7 +21,7 @@ from .checkpoint import Checkpoints
 from .run import Run
 
 PACKED = (".sparse.safetensors", ".sg")
-MAX_SG = 2**24  # elements; the tighter coder would take long for more
+MAX_SG = 2**28  # elements; they take some ten seconds, and while it is coded a byte each of the largest tensor
 
 
 @dataclass(frozen=True)

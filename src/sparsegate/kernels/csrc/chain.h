@@ -16,13 +16,13 @@ typedef struct {
     const float *value;    /* [weights] */
 } Rows;
 
-/* Rows in slices of sixteen, for a matrix times one vector: step k of a slice has the k-th weight of each of its rows. */
+/* Rows in slices of eight, for a matrix times one vector: step k of a slice has the k-th weight of each of its rows. */
 typedef struct {
     int64_t num_slices;
     const int32_t *start;   /* [num_slices + 1], in steps */
-    const int32_t *row;     /* [num_slices][16] where the sums go; rows beyond the last are -1 */
-    const uint16_t *column; /* [steps][16] */
-    const float *value;     /* [steps][16], zero where a row has ended */
+    const int32_t *row;     /* [num_slices][8] where the sums go; rows beyond the last are -1 */
+    const uint16_t *column; /* [steps][8] */
+    const float *value;     /* [steps][8], zero where a row has ended */
 } Slices;
 
 /* One linear or convolutional layer with what follows it: a maximum over a window, a rectifier. Its input is kept padded

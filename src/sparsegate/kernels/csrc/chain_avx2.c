@@ -3,10 +3,10 @@
 #include <immintrin.h>
 
 #define NAME(x) x##_avx2
-#define TARGET __attribute__((target("avx2,fma")))
+#define TARGET __attribute__((target("avx2,fma,bmi,bmi2")))
 #define MAX_TILE 6
 #define LARGER(one, two) sg_larger(one, two)
-#define GATHER(base, index) sg_gather(base, index)
+#define STORE_FIRST(to, vector, count) memcpy(to, &(vector), (size_t)(count) * sizeof(float))
 
 typedef float Wide __attribute__((vector_size(64), aligned(4)));
 typedef union {
@@ -22,15 +22,6 @@ TARGET static inline Wide sg_larger(Wide one, Wide two)
     return a.whole;
 }
 
-TARGET static inline Wide sg_gather(const float *base, const unsigned short *index)
-{
-    Halves out;
-    for (int h = 0; h < 2; h++) {
-        __m128i places = _mm_loadu_si128((const __m128i *)(const void *)(index + 8 * h));
-        out.half[h] = _mm256_i32gather_ps(base, _mm256_cvtepu16_epi32(places), 4);
-    }
-    return out.whole;
-}
 #include "variant.h"
 #else
 typedef int nothing_here;

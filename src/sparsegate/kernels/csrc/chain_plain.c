@@ -3,7 +3,7 @@
 #define TARGET
 #define MAX_TILE 6
 #define LARGER(one, two) sg_larger(one, two)
-#define GATHER(base, index) sg_gather(base, index)
+#define STORE_FIRST(to, vector, count) memcpy(to, &(vector), (size_t)(count) * sizeof(float))
 
 typedef float Wide __attribute__((vector_size(64), aligned(4)));
 typedef int Mask __attribute__((vector_size(64), aligned(4)));
@@ -14,11 +14,4 @@ static inline Wide sg_larger(Wide one, Wide two)
     return (Wide)((first & (Mask)one) | (~first & (Mask)two));
 }
 
-static inline Wide sg_gather(const float *base, const unsigned short *index)
-{
-    Wide out;
-    for (int i = 0; i < 16; i++)
-        out[i] = base[index[i]];
-    return out;
-}
 #include "variant.h"

@@ -2,64 +2,17 @@
  *
  * Element i lies at ((one[i] - i) << rice) + r[0] + ... + r[i] + i, where one[i] is the place of the i-th one among the
  * bits of the quotients: the zeros before it are the quotients' sum. So a thread can begin anywhere by counting bits.
- * What is read here has been checked: there are `count` ones, and the last element is inside the tensor.
+ * What is read here has been checked: there are `count` ones, and the last element is inside the tensor. Should somebody
+ * change the file meanwhile, the elements are wrong, but every read and write stays where it should.
  */
-#include <stdint.h>
-#include <string.h>
-
+#include "gaps.h"
 #include "kernels.h"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
 
-#define WINDOW 16384 /* bytes of the tensor that are put together in the cache, then written past it */
-
-typedef struct {
-    const uint8_t *quotients; /* [num_bytes] */
-    int64_t num_bytes;
-    const uint8_t *planes; /* [rice][plane_bytes], the lowest bits first */
-    int64_t plane_bytes;
-    int rice;
-} Gaps;
-
-static inline uint64_t word_at(const uint8_t *bytes, int64_t at, int64_t end)
-{
-    uint64_t word = 0;
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    if (end - at >= 8) {
-        memcpy(&word, bytes + at, 8);
-        return word;
-    }
-#endif
-    for (int64_t i = 0; i < 8 && at + i < end; i++)
-        word |= (uint64_t)bytes[at + i] << (8 * i);
-    return word;
-}
-
-static inline int64_t ones_in(const uint8_t *bytes, int64_t count)
-{
-    int64_t ones = 0;
-    for (int64_t at = 0; at < count; at += 8)
-        ones += __builtin_popcountll(word_at(bytes, at, count));
-    return ones;
-}
-
-/* The place of a one, counted from zero, among the bits of the quotients. */
-FOR_EACH_PROCESSOR static int64_t place_of_one(const Gaps *gaps, int64_t number)
-{
-    for (int64_t at = 0; at < gaps->num_bytes; at += 8) {
-        uint64_t word = word_at(gaps->quotients, at, gaps->num_bytes);
-        int64_t here = __builtin_popcountll(word);
-        if (number < here) {
-            for (; number > 0; number--)
-                word &= word - 1;
-            return 8 * at + __builtin_ctzll(word);
-        }
-        number -= here;
-    }
-    return 8 * gaps->num_bytes;
-}
+#define WINDOW 8192 /* bytes of the tensor that are put together in the cache, which two threads may share */
 
 /* The sum of the first remainders, a multiple of eight of them. */
 FOR_EACH_PROCESSOR static int64_t sum_of_remainders(const Gaps *gaps, int64_t count)
@@ -68,6 +21,23 @@ FOR_EACH_PROCESSOR static int64_t sum_of_remainders(const Gaps *gaps, int64_t co
     for (int bit = 0; bit < gaps->rice; bit++)
         sum += ones_in(gaps->planes + bit * gaps->plane_bytes, count / 8) << bit;
     return sum;
+}
+
+/* Goes to a kept element; `begin` is where the part of the tensor begins that it and those after it fill. */
+FOR_EACH_PROCESSOR static Cursor cursor_at(const Gaps *gaps, int64_t number, int64_t *begin)
+{
+    Cursor cursor = {gaps, number, sum_of_remainders(gaps, number), 0, word_at(gaps->quotients, 0, gaps->num_bytes)};
+    int64_t left = number, place = -1, here;
+    while (left > (here = __builtin_popcountll(cursor.word)) && cursor.at < gaps->num_bytes) {
+        cursor.word = word_at(gaps->quotients, cursor.at += 8, gaps->num_bytes);
+        left -= here;
+    }
+    for (; left > 0 && cursor.word; left--) {
+        place = 8 * cursor.at + __builtin_ctzll(cursor.word);
+        cursor.word &= cursor.word - 1;
+    }
+    *begin = (place + 1 - number) * (INT64_C(1) << gaps->rice) + cursor.sum + number;
+    return cursor;
 }
 
 /* Bit i of a byte as the lowest bit of byte i of a word. */
@@ -91,93 +61,132 @@ static inline void sums_at(const Gaps *gaps, int64_t at, uint64_t out[8])
     }
 }
 
-/* Copies without reading what was there, where the processor can: a tensor is larger than the caches. */
-static inline void stream(char *to, const char *from, int64_t count)
+/* The places of the next `count` ones among the bits of the quotients. */
+static inline void find_places(Cursor *cursor, int64_t count, int64_t out[BLOCK])
 {
+    const Gaps *gaps = cursor->gaps;
+    int64_t found = 0;
+    while (found < count && cursor->at < gaps->num_bytes) {
+        for (; cursor->word && found < count; cursor->word &= cursor->word - 1)
+            out[found++] = 8 * cursor->at + __builtin_ctzll(cursor->word);
+        if (!cursor->word)
+            cursor->word = word_at(gaps->quotients, cursor->at += 8, gaps->num_bytes);
+    }
+}
+
+FOR_EACH_PROCESSOR static void positions(Cursor *cursor, int64_t count, int64_t out[BLOCK])
+{
+    uint64_t sums[8];
+    find_places(cursor, count, out);
+    for (int64_t i = 0; i < count; i += 8, cursor->next += 8) {
+        sums_at(cursor->gaps, cursor->next / 8, sums);
+        for (int j = 0; j < 8; j++) {
+            uint64_t number = (uint64_t)(cursor->next + j), quotients = (uint64_t)out[i + j] - number;
+            out[i + j] = (int64_t)((quotients << cursor->gaps->rice) + (uint64_t)cursor->sum + sums[j] + number);
+        }
+        cursor->sum += (int64_t)sums[7];
+    }
+}
+
+static void move(char *to, char *window, int64_t num_bytes)
+{
+    int64_t done = 0;
 #if defined(__SSE2__)
     int64_t head = (int64_t)(-(uintptr_t)to & 15);
-    if (count >= 64) {
-        memcpy(to, from, (size_t)head);
-        for (to += head, from += head, count -= head; count >= 16; to += 16, from += 16, count -= 16)
-            _mm_stream_si128((__m128i *)(void *)to, _mm_loadu_si128((const __m128i *)(const void *)from));
+    if (num_bytes >= 64) {
+        memcpy(to, window, (size_t)head);
+        for (done = head; done + 16 <= num_bytes; done += 16)
+            _mm_stream_si128((__m128i *)(void *)(to + done), _mm_loadu_si128((__m128i *)(void *)(window + done)));
     }
 #endif
-    memcpy(to, from, (size_t)count);
+    memcpy(to + done, window + done, (size_t)(num_bytes - done));
+    memset(window, 0, (size_t)num_bytes);
 }
 
-/* Writes elements first .. last of the kept ones, and zeros between them, from element `begin` of the tensor to `end`. */
-#define DEFINE_WRITE(NAME, TYPE)                                                                                       \
-    FOR_EACH_PROCESSOR static void NAME(const Gaps *gaps, int64_t first, int64_t last, const TYPE *values, TYPE *out, int64_t begin,      \
-                     int64_t end)                                                                                      \
+static const Way PLAIN = {positions, move};
+
+/* Some kept elements, and the part of the tensor that they fill. */
+typedef struct {
+    Cursor cursor;
+    int64_t last;       /* the number of the last of them, plus one */
+    const char *values; /* of those that have not been put */
+    char *out;          /* the whole tensor */
+    int64_t begin, end; /* elements of it */
+    int64_t at[BLOCK];  /* positions of kept elements before the cursor, of which `done` of `here` have been put */
+    int64_t done, here;
+} Part;
+
+/* Whether there is an element to put; finds positions when all have been used. */
+static int refill(const Way *way, Part *part)
+{
+    if (part->done < part->here)
+        return 1;
+    int64_t left = part->last - part->cursor.next;
+    part->done = 0;
+    part->here = left < BLOCK ? left : BLOCK;
+    if (part->here > 0)
+        way->positions(&part->cursor, part->here, part->at);
+    return part->here > 0;
+}
+
+typedef int64_t Put(char *window, int64_t begin, int64_t size, const int64_t *at, const char *values, int64_t count);
+
+/* Puts values into a window of `size` elements, up to the first that lies outside; says how many. */
+#define DEFINE_PUT(NAME, TYPE)                                                                                         \
+    static int64_t NAME(char *window, int64_t begin, int64_t size, const int64_t *at, const char *values, int64_t count) \
     {                                                                                                                  \
-        enum { SIZE = WINDOW / sizeof(TYPE) };                                                                         \
-        TYPE window[SIZE] = {0}; /* elements begin .. begin + SIZE */                                                  \
-        int64_t sum = sum_of_remainders(gaps, first), i = first;                                                       \
-        int64_t place = first < last ? place_of_one(gaps, first) : 0;                                                  \
-        uint64_t sums[8] = {0};                                                                                        \
-        int64_t at = place / 64 * 8;                                                                                   \
-        uint64_t word = word_at(gaps->quotients, at, gaps->num_bytes) & ~UINT64_C(0) << (place % 64);                  \
-        for (; i < last; i += 8, sum += (int64_t)sums[7]) {                                                            \
-            sums_at(gaps, i / 8, sums);                                                                                \
-            int here = last - i < 8 ? (int)(last - i) : 8;                                                             \
-            for (int j = 0; j < here; j++) {                                                                           \
-                while (!word)                                                                                          \
-                    word = word_at(gaps->quotients, at += 8, gaps->num_bytes);                                         \
-                int64_t quotients = 8 * at + __builtin_ctzll(word) - i - j;                                            \
-                int64_t to = (quotients << gaps->rice) + sum + (int64_t)sums[j] + i + j;                               \
-                word &= word - 1;                                                                                      \
-                for (; to >= begin + SIZE; begin += SIZE) {                                                            \
-                    stream((char *)(out + begin), (const char *)window, sizeof window);                                \
-                    memset(window, 0, sizeof window);                                                                  \
-                }                                                                                                      \
-                window[to - begin] = values[i + j];                                                                    \
-            }                                                                                                          \
-        }                                                                                                              \
-        for (; begin < end; begin += SIZE) {                                                                           \
-            int64_t count = end - begin < SIZE ? end - begin : SIZE;                                                   \
-            stream((char *)(out + begin), (const char *)window, count * (int64_t)sizeof(TYPE));                        \
-            memset(window, 0, sizeof window);                                                                          \
-        }                                                                                                              \
+        int64_t i = 0;                                                                                                 \
+        for (; i < count && (uint64_t)(at[i] - begin) < (uint64_t)size; i++)                                           \
+            memcpy((TYPE *)(void *)window + (at[i] - begin), (const TYPE *)(const void *)values + i, sizeof(TYPE));    \
+        return i;                                                                                                      \
     }
 
-DEFINE_WRITE(write_1, uint8_t)
-DEFINE_WRITE(write_2, uint16_t)
-DEFINE_WRITE(write_4, uint32_t)
-DEFINE_WRITE(write_8, uint64_t)
+DEFINE_PUT(put_1, uint8_t)
+DEFINE_PUT(put_2, uint16_t)
+DEFINE_PUT(put_4, uint32_t)
+DEFINE_PUT(put_8, uint64_t)
 
-/* Where the part of the tensor begins that the kept elements from `first` on fill. */
-static int64_t begin_of(const Gaps *gaps, int64_t first)
+/* Fills the part, a window after another; all windows but the first begin with a line of the cache. */
+static void write_part(const Way *way, Part *part, int64_t width)
 {
-    if (first == 0)
-        return 0;
-    return ((place_of_one(gaps, first - 1) - first + 1) << gaps->rice) + sum_of_remainders(gaps, first) + first;
+    char window[WINDOW] __attribute__((aligned(64))) = {0};
+    Put *put = width == 1 ? put_1 : width == 2 ? put_2 : width == 4 ? put_4 : put_8;
+    int64_t size = (WINDOW - (int64_t)((uintptr_t)(part->out + part->begin * width) % 64)) / width;
+    for (int64_t begin = part->begin; begin < part->end; begin += size, size = WINDOW / width) {
+        size = size < part->end - begin ? size : part->end - begin;
+        while (refill(way, part)) {
+            int64_t here = put(window, begin, size, part->at + part->done, part->values, part->here - part->done);
+            part->values += here * width;
+            part->done += here;
+            if (part->done < part->here)
+                break;
+        }
+        way->move(part->out + begin * width, window, size * width);
+    }
+#if defined(__SSE2__)
+    _mm_sfence(); /* what went past the caches is there for everyone */
+#endif
 }
 
+/* `wide` asks for the processor's own way, if there is one; plain C does the same. */
 KERNEL int64_t sg_gaps_write(const uint8_t *quotients, int64_t num_bytes, const uint8_t *planes, int64_t plane_bytes, int rice,
-                             const void *values, int64_t count, int width, void *out, int64_t total, int num_threads)
+                             const void *values, int64_t count, int width, void *out, int64_t total, int num_threads,
+                             int wide)
 {
     Gaps gaps = {quotients, num_bytes, planes, plane_bytes, rice};
+    const Way *way = wide && total <= UINT32_MAX ? avx512_way() : NULL;
     if (width != 1 && width != 2 && width != 4 && width != 8)
         return 1;
 #pragma omp parallel for num_threads(num_threads) schedule(static, 1) if (num_threads > 1)
-    for (int part = 0; part < num_threads; part++) {
-        int64_t first = count * part / num_threads / 8 * 8;
-        int64_t last = part + 1 == num_threads ? count : count * (part + 1) / num_threads / 8 * 8;
-        int64_t begin = begin_of(&gaps, first), end = part + 1 == num_threads ? total : begin_of(&gaps, last);
-        if (width == 1)
-            write_1(&gaps, first, last, values, out, begin, end);
-        else if (width == 2)
-            write_2(&gaps, first, last, values, out, begin, end);
-        else if (width == 4)
-            write_4(&gaps, first, last, values, out, begin, end);
-        else
-            write_8(&gaps, first, last, values, out, begin, end);
+    for (int number = 0; number < num_threads; number++) {
+        int64_t first = count * number / num_threads / 64 * 64, begin, end = total;
+        int64_t last = number + 1 == num_threads ? count : count * (number + 1) / num_threads / 64 * 64;
+        Cursor cursor = cursor_at(&gaps, first, &begin);
+        if (number + 1 < num_threads)
+            cursor_at(&gaps, last, &end);
+        Part part = {.cursor = cursor, .last = last, .values = (const char *)values + first * width, .out = out};
+        part.begin = begin > 0 ? begin : 0, part.end = end < total ? end : total;
+        write_part(way ? way : &PLAIN, &part, width);
     }
     return 0;
-}
-
-/* The number of ones among the bits of some bytes. */
-KERNEL FOR_EACH_PROCESSOR int64_t sg_count_ones(const uint8_t *bytes, int64_t count)
-{
-    return ones_in(bytes, count);
 }

@@ -10,7 +10,7 @@
 
 /* A function that is compiled twice, and chosen for the processor when the library is loaded. */
 #if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__)
-#define FOR_EACH_PROCESSOR __attribute__((target_clones("arch=haswell", "default")))
+#define FOR_EACH_PROCESSOR __attribute__((target_clones("avx2", "default")))
 #else
 #define FOR_EACH_PROCESSOR
 #endif

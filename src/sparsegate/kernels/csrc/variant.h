@@ -1,7 +1,7 @@
 /* The micro-kernel and all that is built on it, for one kind of processor.
  *
  * Included once for each, with NAME(x), TARGET (a function attribute or nothing), MAX_TILE (vectors that fit into the
- * registers), LARGER(one, two) and GATHER(base, index) defined. Everything is one form: acc[t] += value[k] * x[offset[k] + 16 t], for t in a
+ * registers), LARGER(one, two) and STORE_FIRST(to, vector, count) defined. Everything is one form: acc[t] += value[k] * x[offset[k] + 16 t], for t in a
  * tile of vectors that stay in registers along a row's weights.
  */
 #include <math.h>
@@ -29,6 +29,8 @@
     }
 #define TRANSPOSE(a, b)                                                                                                \
     SWAP(a, b, 1, LOW_1, HIGH_1) SWAP(b, a, 2, LOW_2, HIGH_2) SWAP(a, b, 4, LOW_4, HIGH_4) SWAP(b, a, 8, LOW_8, HIGH_8)
+#define EVEN 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30
+#define ODD 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31
 #define LOW_1 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30
 #define HIGH_1 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31
 #define LOW_2 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29
@@ -118,6 +120,8 @@ INLINE int64_t NAME(place)(const Layer *next, int64_t height, int64_t width, int
     if (!next || next->is_linear)
         return (c * height + y) * width + x;
     int64_t py = y + next->pad_y, px = x + next->pad_x;
+    if (next->stride_y == 1 && next->stride_x == 1) /* without divisions, which would take longer than a small layer */
+        return (c * next->height + py) * next->width + px;
     int64_t phase = (c * next->stride_y + py % next->stride_y) * next->stride_x + px % next->stride_x;
     return (phase * next->height + py / next->stride_y) * next->width + px / next->stride_x;
 }
@@ -307,11 +311,6 @@ TARGET static void NAME(single_in)(const Task *task)
     const Layer *layer = chain->layers;
     int64_t height = chain->in_height, width = chain->in_width, size = chain->channels * height * width;
     const float *from = task->in + task->first * size;
-    if (layer->is_linear) {
-        if (task->part == 0)
-            memcpy(task->buffer[0], from, (size_t)size * sizeof(float));
-        return;
-    }
     for (int64_t l = task->part; l < chain->channels * height; l += task->num_parts) {
         if (layer->stride_x == 1) {
             float *to = task->buffer[0] + NAME(place)(layer, height, width, l / height, l % height, 0);
@@ -346,13 +345,32 @@ INLINE void NAME(single_pool)(const int64_t pool, const int64_t step, const Laye
     }
 }
 
+/* The same for windows of two by two, sixteen of them at a time. */
+INLINE void NAME(single_pool_two)(const Layer *layer, const Layer *next, int64_t line, const float *sums, int64_t row,
+                                  float *out)
+{
+    const Vector floor = NAME(all)(layer->relu ? 0 : -INFINITY);
+    for (int64_t y = 0; y < layer->out_height; y++) {
+        const float *from = sums + 2 * y * line;
+        float *to = out + NAME(place)(next, layer->out_height, layer->out_width, row, y, 0);
+        for (int64_t x = 0; x < layer->out_width; x += LANES, from += 2 * LANES) {
+            Vector left = LARGER(*NAME(at)(from, 0), *NAME(at)(from + line, 0));
+            Vector right = LARGER(*NAME(at)(from, 64), *NAME(at)(from + line, 64));
+            Vector even = __builtin_shufflevector(left, right, EVEN), odd = __builtin_shufflevector(left, right, ODD);
+            Vector most = LARGER(floor, LARGER(even, odd));
+            int64_t count = layer->out_width - x < LANES ? layer->out_width - x : LANES;
+            STORE_FIRST(to + x, most, count);
+        }
+    }
+}
+
 TARGET static void NAME(single_pools)(const Layer *layer, const Layer *next, int64_t line, const float *sums, int64_t row,
                                       float *out)
 {
     if (layer->pool == 1 && layer->pool_stride == 1)
         NAME(single_pool)(1, 1, layer, next, line, sums, row, out);
-    else if (layer->pool == 2 && layer->pool_stride == 2)
-        NAME(single_pool)(2, 2, layer, next, line, sums, row, out);
+    else if (layer->pool == 2 && layer->pool_stride == 2 && (!next || next->stride_x == 1))
+        NAME(single_pool_two)(layer, next, line, sums, row, out);
     else
         NAME(single_pool)(layer->pool, layer->pool_stride, layer, next, line, sums, row, out);
 }
@@ -410,27 +428,7 @@ TARGET static void NAME(single_conv)(const Layer *layer, const Layer *next, int6
         NAME(single_pools)(layer, next, is_narrow ? 8 : layer->width, sums + (r - r0) * step, r, out);
 }
 
-TARGET static void NAME(single_linear)(const Layer *layer, int64_t s0, int64_t s1, const float *in, float *out)
-{
-    const Slices *slices = &layer->slices;
-    for (int64_t s = s0; s < s1; s++) {
-        Vector sum[4] = {{0}, {0}, {0}, {0}};
-        int32_t k = slices->start[s], end = slices->start[s + 1];
-        for (; k + 4 <= end; k += 4)
-            UNROLL for (int c = 0; c < 4; c++) sum[c] +=
-                *NAME(at)(slices->value, 64 * (int64_t)(k + c)) * GATHER(in, slices->column + 16 * (int64_t)(k + c));
-        for (; k < end; k++)
-            sum[0] += *NAME(at)(slices->value, 64 * (int64_t)k) * GATHER(in, slices->column + 16 * (int64_t)k);
-        sum[0] += sum[1] + sum[2] + sum[3];
-        for (int i = 0; i < LANES; i++) {
-            int32_t row = slices->row[16 * s + i];
-            if (row < 0)
-                continue;
-            float value = sum[0][i] + layer->bias[row];
-            out[row] = layer->relu && value < 0 ? 0 : value;
-        }
-    }
-}
+#include "slices.h"
 
 TARGET void NAME(sg_single)(const Task *task)
 {
@@ -438,10 +436,12 @@ TARGET void NAME(sg_single)(const Task *task)
     if (task->part == 0)
         NAME(clear)(chain->layers, task->buffer[0], 1);
     BARRIER(task)
-    NAME(single_in)(task);
+    const int64_t in_size = chain->channels * chain->in_height * chain->in_width;
+    if (!chain->layers->is_linear)
+        NAME(single_in)(task);
     for (int64_t l = 0; l < chain->num_layers; l++) {
         const Layer *layer = chain->layers + l, *next = l + 1 < chain->num_layers ? layer + 1 : 0;
-        const float *in = task->buffer[l % 2];
+        const float *in = l || !layer->is_linear ? task->buffer[l % 2] : task->in + task->first * in_size;
         float *out = l + 1 < chain->num_layers ? task->buffer[(l + 1) % 2] : task->out + task->first * chain->out_size;
         BARRIER(task)
         if (task->part == 0)
@@ -450,7 +450,7 @@ TARGET void NAME(sg_single)(const Task *task)
         if (layer->is_linear) {
             int64_t s0 = NAME(split_slices)(&layer->slices, task->part, task->num_parts);
             int64_t s1 = NAME(split_slices)(&layer->slices, task->part + 1, task->num_parts);
-            NAME(single_linear)(layer, s0, s1, in, out);
+            NAME(slices)(layer, s0, s1, in, out);
         } else {
             int64_t r0 = NAME(split)(layer, task->part, task->num_parts);
             int64_t r1 = NAME(split)(layer, task->part + 1, task->num_parts);

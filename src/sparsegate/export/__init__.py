@@ -1,0 +1,51 @@
+"""Networks for other programs, by name of what is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+from torch import Tensor, nn
+
+from sparsegate.data import Normalise
+from sparsegate.registry import Registry
+
+from .build import build, find_compiler
+from .code import MAX_WEIGHTS, Code, Dtype, generate
+from .hardwired import HardWired, hard_wire
+from .to_c import to_c
+from .written import Written
+
+
+class Exporter(Protocol):
+    """Writes a model to a path and says what was written."""
+
+    def __call__(
+        self,
+        model: nn.Module,
+        path: str | Path,
+        *,
+        example: Tensor,
+        dtype: Dtype,
+        max_weights: int,
+        normalise: Normalise,
+    ) -> Written:
+        """The files and what to do with them."""
+
+
+EXPORTS: Registry[Exporter] = Registry("export", {"c": to_c})
+
+__all__ = [
+    "EXPORTS",
+    "MAX_WEIGHTS",
+    "Code",
+    "Dtype",
+    "Exporter",
+    "HardWired",
+    "Written",
+    "build",
+    "find_compiler",
+    "generate",
+    "hard_wire",
+    "to_c",
+]

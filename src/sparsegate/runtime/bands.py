@@ -1,0 +1,75 @@
+"""Bands: rows sorted by their number of kept weights, cut into few groups of one width each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+NUM_BANDS = 8
+"""How many bands a layer has: their places travel as arguments of a kernel, which is faster than reading a table."""
+QUANTUM = 4
+"""Widths are multiples of it, so that a thread can load as many words at once."""
+MAX_LEVELS = 128  # widths that are tried as ends of bands
+
+
+@dataclass(frozen=True)
+class Band:
+    """Consecutive rows, in sorted order, that all have room for `width` weights."""
+
+    row: int
+    """Its first row."""
+    rows: int
+    """How many rows it has; 0 for a band that is not used."""
+    width: int
+    """How many words each of its rows has, those of the padding included."""
+    start: int
+    """Where its first word is."""
+
+
+def cut(counts: npt.NDArray[np.int64]) -> tuple[Band, ...]:
+    """The bands that waste the fewest words, for counts that never rise.
+
+    >>> [(band.rows, band.width) for band in cut(np.array([100, 99, 8, 7, 0])) if band.rows]
+    [(2, 100), (2, 8), (1, 0)]
+    """
+    widths = -(-counts // QUANTUM) * QUANTUM
+    firsts = _ends(widths) if len(counts) else []
+    bands, start = [], 0
+    for first, end in pairwise([*firsts, len(counts)]):
+        width = int(widths[first])
+        bands.append(Band(first, end - first, width, start))
+        start += (end - first) * width
+    unused = Band(len(counts), 0, 0, start)
+    return tuple(bands + [unused] * (NUM_BANDS - len(bands)))
+
+
+def _ends(widths: npt.NDArray[np.int64]) -> list[int]:
+    """First rows of the best bands, by dynamic programming over the rows at which the width falls."""
+    falls = np.flatnonzero(np.diff(widths, prepend=-1))
+    if len(falls) > MAX_LEVELS:
+        falls = falls[np.unique(np.linspace(0, len(falls) - 1, MAX_LEVELS).astype(np.int64))]
+    ends = np.append(falls, len(widths))
+    width = widths[falls]
+    # words[i, j]: a band from level i up to, not including, level j
+    words = (ends[None, :] - falls[:, None]) * width[:, None].astype(np.float64)
+    words[ends[None, :] <= falls[:, None]] = np.inf
+    best, chosen = words[0], [np.zeros(len(ends), np.int64)]
+    for _ in range(min(NUM_BANDS, len(falls)) - 1):
+        total = best[: len(falls), None] + words
+        total[0] = words[0]  # fewer bands are allowed
+        chosen.append(total.argmin(0))
+        best = total.min(0)
+    return _walk(chosen, falls)
+
+
+def _walk(chosen: list[npt.NDArray[np.int64]], falls: npt.NDArray[np.int64]) -> list[int]:
+    level, firsts = len(falls), []
+    for step in reversed(chosen):
+        if level == 0:
+            break
+        level = int(step[level])
+        firsts.append(int(falls[level]))
+    return firsts[::-1]

@@ -1,0 +1,129 @@
+"""A sparse convolution on CUDA: kept weights in bands, gathered from a padded image by a Triton kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from .triton_linear import PackedLinear, check_input, load_kernels, pack, places, unpack
+from .triton_tile import Tile, power_of_two
+
+MAX_ELEMENTS = 1 << 30  # the kernel counts in 32 bits, and padding adds some
+PAD_TILE = 1024  # elements that a program of the kernel pad writes
+
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """Where a convolution looks."""
+
+    kernel: Pair
+    stride: Pair = (1, 1)
+    padding: Pair = (0, 0)
+    dilation: Pair = (1, 1)
+    groups: int = 1
+
+    def out_size(self, height: int, width: int) -> Pair:
+        """Height and width of the outputs.
+
+        >>> Geometry(kernel=(3, 3), padding=(1, 1)).out_size(14, 14)
+        (14, 14)
+        """
+        sizes = zip((height, width), self.kernel, self.stride, self.padding, self.dilation, strict=True)
+        y, x = ((size + 2 * pad - step * (kernel - 1) - 1) // stride + 1 for size, kernel, stride, pad, step in sizes)
+        return y, x
+
+
+class PackedConv2d(nn.Module):
+    """A convolution, inference only, that stores and reads only its kept weights; made by `pack_conv`."""
+
+    def __init__(self, rows: PackedLinear, geometry: Geometry) -> None:
+        super().__init__()
+        self.rows, self.geometry = rows, geometry
+
+    @property
+    def in_channels(self) -> int:
+        """Channels of the inputs."""
+        ky, kx = self.geometry.kernel
+        return self.rows.in_features // (ky * kx) * self.geometry.groups
+
+    def forward(self, x: Float[Tensor, "batch channels y x"]) -> Float[Tensor, "batch rows out_y out_x"]:
+        """The outputs, contiguous, channels before pixels."""
+        return conv(self, x)
+
+
+def pack_conv(
+    weight: Float[Tensor, "rows channels ky kx"],
+    bias: Float[Tensor, " rows"] | None,
+    *,
+    relu: bool,
+    stride: Pair = (1, 1),
+    padding: Pair = (0, 0),
+    dilation: Pair = (1, 1),
+    groups: int = 1,
+) -> PackedConv2d:
+    """Packs a convolution's kept weights; every output channel is a row."""
+    kernel = (weight.shape[2], weight.shape[3])
+    return PackedConv2d(pack(weight.flatten(1), bias, relu=relu), Geometry(kernel, stride, padding, dilation, groups))
+
+
+def reference_conv(
+    packed: PackedConv2d, x: Float[Tensor, "batch channels y x"]
+) -> Float[Tensor, "batch rows out_y out_x"]:
+    """What `conv` computes, in plain PyTorch, on any device, in float64 before it is rounded."""
+    weight, bias = unpack(packed.rows)
+    look = packed.geometry
+    weight = weight.view(len(weight), -1, *look.kernel).double()
+    out = F.conv2d(x.double(), weight, bias.double(), look.stride, look.padding, look.dilation, look.groups)
+    return (out.relu() if packed.rows.relu else out).to(x.dtype)
+
+
+def conv(
+    packed: PackedConv2d, x: Float[Tensor, "batch channels y x"], *, tile: Tile | None = None
+) -> Float[Tensor, "batch rows out_y out_x"]:
+    """Convolves directly, without unfolding: pads once, then every weight adds a shifted piece of a plane."""
+    check_input(packed.rows, x, axis=1, size=packed.in_channels)
+    out = x.new_empty(len(x), packed.rows.out_features, *packed.geometry.out_size(*x.shape[2:]))
+    if max(x.numel(), out.numel()) > MAX_ELEMENTS:
+        raise ValueError(
+            f"wanted at most {MAX_ELEMENTS} inputs and outputs, got {max(x.numel(), out.numel())}; split the batch"
+        )
+    if out.numel():
+        tile = tile or choose_conv(packed.rows.num_words / packed.rows.out_features, out.numel() // out.shape[1])
+        _launch(packed, _padded(x.contiguous(), packed.geometry.padding, early=tile.early), out, tile)
+    return out
+
+
+def choose_conv(mean: float, num_pixels: int) -> Tile:
+    """A tile for rows of so many words on average, and so many pixels; its images are pixels."""
+    return Tile(1, min(16, max(4, power_of_two(int(mean)) // 4)), 4, min(256, power_of_two(num_pixels)))
+
+
+def _padded(x: Tensor, padding: Pair, *, early: bool) -> Tensor:
+    if padding == (0, 0):
+        return x
+    (top, left), (height, width) = padding, x.shape[2:]
+    out = x.new_empty(*x.shape[:2], height + 2 * top, width + 2 * left)
+    launch = load_kernels("triton_conv_kernels").pad[(-(-out.numel() // PAD_TILE),)]
+    launch(x, out, out.numel(), height, width, top, left, *out.shape[2:], PAD_TILE, early, launch_pdl=early)
+    return out
+
+
+def _launch(packed: PackedConv2d, x: Tensor, out: Tensor, tile: Tile) -> None:
+    rows, look = packed.rows, packed.geometry
+    bands, programs = places(rows.bands, tile.rows)
+    num_pixels = out.shape[0] * out.shape[2] * out.shape[3]
+    sizes = (rows.out_features, num_pixels, *out.shape[2:], x.shape[2] * x.shape[3], x.shape[3])
+    looks = (packed.in_channels, rows.out_features // look.groups, *look.stride, *look.dilation)
+    load_kernels("triton_conv_kernels").conv[(programs, -(-num_pixels // tile.images))](
+        *(x, rows.columns, rows.values, rows.bias, rows.order, out, bands),
+        *(*sizes, *looks, rows.kind, rows.relu, *look.kernel, tile.rows, tile.width, tile.images),
+        NUM_BANDS=len(rows.bands),
+        EARLY=tile.early,
+        num_warps=tile.warps,
+        launch_pdl=tile.early,
+    )

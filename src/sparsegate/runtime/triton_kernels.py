@@ -1,0 +1,191 @@
+"""Triton kernels: sparse rows times one image or several."""
+
+from __future__ import annotations
+
+from typing import no_type_check
+
+import triton
+import triton.language as tl
+from triton.language.extra import cuda
+
+
+@triton.jit
+@no_type_check
+def place(program, bands, ROWS: tl.constexpr, NUM_BANDS: tl.constexpr):
+    """Where a program works: its first row, how many rows are left there, its first word, and the width of its rows.
+
+    Rows and width of every band come as arguments, so nothing is read before the weights. A number n comes as 16 n + 2:
+    Triton would compile anew for each that is 1 or a multiple of 16.
+    """
+    row = 0
+    start = 0
+    first = 0
+    rows = bands[0] >> 4
+    width = bands[1] >> 4
+    for i in tl.static_range(1, NUM_BANDS):
+        next_first = first + (rows + ROWS - 1) // ROWS
+        is_later = program >= next_first
+        start = tl.where(is_later, start + rows * width, start)
+        row = tl.where(is_later, row + rows, row)
+        first = tl.where(is_later, next_first, first)
+        rows = tl.where(is_later, bands[2 * i] >> 4, rows)
+        width = tl.where(is_later, bands[2 * i + 1] >> 4, width)
+    inside = (program - first) * ROWS
+    # times 4: the compiler sees that rows begin at multiples of 16 bytes
+    return row + inside, rows - inside, (start + inside * width) * 4, width * 4
+
+
+@triton.jit
+@no_type_check
+def fetch(columns, values, at, mask, KIND: tl.constexpr):
+    """Stored weights as they are in memory: one tile of words, twice, or columns and values."""
+    column = tl.load(columns + at, mask=mask, other=0)
+    if KIND >= 2:
+        return column, tl.load(values + at, mask=mask, other=0.0)
+    return column, column
+
+
+@triton.jit
+@no_type_check
+def decode(column, value, KIND: tl.constexpr):
+    """Columns, and values in fp32; the kinds are those of `triton_words`."""
+    if KIND == 0:  # bf16 is the upper half of fp32
+        return column & 0xFFFF, (column & -65536).to(tl.float32, bitcast=True)
+    if KIND == 1:
+        return column & 0xFFFF, (column >> 16).to(tl.int16).to(tl.float16, bitcast=True).to(tl.float32)
+    if KIND == 2:
+        return column.to(tl.int32) & 0xFFFF, value.to(tl.float32)
+    return column, value.to(tl.float32)
+
+
+# fmt: off
+@triton.jit
+@no_type_check
+def linear_one(
+    x, columns, values, bias, order, out, bands, num_columns,
+    KIND: tl.constexpr, RELU: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr, NUM_BANDS: tl.constexpr,
+    EARLY: tl.constexpr, VECTOR: tl.constexpr, SHARED: tl.constexpr,
+):
+    # fmt: on
+    """One image: every program adds up ROWS rows, WIDTH weights at a time.
+
+    All tiles of weights are flat: in two dimensions the compiler would lay the words out along a row and what they
+    point to along a column, and carry everything from one to the other through shared memory.
+    """
+    if EARLY:
+        cuda.gdc_launch_dependents()
+    row, rows, start, width = place(tl.program_id(0), bands, ROWS, NUM_BANDS)
+    lane = tl.arange(0, ROWS * WIDTH)
+    k = lane % WIDTH
+    is_row = lane // WIDTH < rows
+    if not VECTOR:
+        k = tl.where(is_row, k, width)  # hides from the compiler that k rises by one, so a thread loads single words
+    at = start + (lane // WIDTH) * width + lane % WIDTH
+    column, value = fetch(columns, values, at, (k < width) & is_row, KIND)
+    which = tl.arange(0, ROWS)
+    target = tl.load(order + row + which, mask=which < rows, other=0)
+    total = tl.load(bias + row + which, mask=which < rows, other=0.0)
+    if EARLY:
+        cuda.gdc_wait()  # the weights above are there before the previous kernel has ended; x is not
+    if SHARED > 0:
+        everything = tl.arange(0, SHARED)
+        whole = tl.load(x + everything, mask=everything < num_columns, other=0.0)
+    partial = tl.zeros([ROWS * WIDTH], tl.float32)
+    begin = 0
+    while begin < width:
+        spot, weight = decode(column, value, KIND)
+        here = (begin + k < width) & is_row
+        more = (begin + WIDTH + k < width) & is_row
+        column, value = fetch(columns, values, at + (begin + WIDTH), more, KIND)
+        if SHARED > 0:
+            seen = tl.where(here, tl.gather(whole, spot, 0), 0.0)
+        else:
+            seen = tl.load(x + spot, mask=here, other=0.0)
+        partial += weight * seen.to(tl.float32)
+        begin += WIDTH
+    total += tl.sum(tl.reshape(partial, [ROWS, WIDTH]), 1)
+    if RELU:
+        total = tl.maximum(total, 0.0, propagate_nan=tl.PropagateNan.ALL)
+    tl.store(out + target, total.to(out.dtype.element_ty), mask=which < rows)
+
+
+# fmt: off
+@triton.jit(do_not_specialize=["num_columns", "num_rows", "num_images", "x_row"])
+@no_type_check
+def linear_many(
+    x, columns, values, bias, order, out, bands, num_columns, num_rows, num_images, x_row,
+    KIND: tl.constexpr, RELU: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr, IMAGES: tl.constexpr,
+    NUM_BANDS: tl.constexpr, EARLY: tl.constexpr, SPREAD: tl.constexpr,
+):
+    # fmt: on
+    """A panel of IMAGES images: x is [panel][column][image] if SPREAD, otherwise [image][column]."""
+    if EARLY:
+        cuda.gdc_launch_dependents()
+    row, rows, start, width = place(tl.program_id(0), bands, ROWS, NUM_BANDS)
+    which = tl.arange(0, ROWS)
+    is_row = which < rows
+    start += which * width
+    target = tl.load(order + row + which, mask=is_row, other=0)
+    intercept = tl.load(bias + row + which, mask=is_row, other=0.0)
+    panel = tl.program_id(1).to(tl.int64)
+    image = tl.arange(0, IMAGES)
+    is_image = panel * IMAGES + image < num_images
+    k = tl.arange(0, WIDTH)
+    mask = is_row[:, None] & (k[None, :] < width)
+    column, value = fetch(columns, values, start[:, None] + k[None, :], mask, KIND)
+    if EARLY:
+        cuda.gdc_wait()
+    if SPREAD:
+        x += panel * num_columns * IMAGES
+    else:
+        x += panel * IMAGES * x_row
+    partial = tl.zeros([ROWS, WIDTH, IMAGES], tl.float32)
+    begin = 0
+    while begin < width:
+        spot, weight = decode(column, value, KIND)
+        here = mask
+        k = begin + WIDTH + tl.arange(0, WIDTH)
+        mask = is_row[:, None] & (k[None, :] < width)
+        column, value = fetch(columns, values, start[:, None] + k[None, :], mask, KIND)
+        if SPREAD:  # whole vectors of images; those past the last are there, as zeros
+            at = spot[:, :, None] * IMAGES + image[None, None, :]
+            seen = tl.load(x + at, mask=here[:, :, None], other=0.0)
+        else:
+            at = spot[:, :, None] + (image * x_row)[None, None, :]
+            seen = tl.load(x + at, mask=here[:, :, None] & is_image[None, None, :], other=0.0)
+        partial += weight[:, :, None] * seen.to(tl.float32)
+        begin += WIDTH
+    total = tl.sum(partial, 1) + intercept[:, None]
+    if RELU:
+        total = tl.maximum(total, 0.0, propagate_nan=tl.PropagateNan.ALL)
+    to = (panel * IMAGES + image)[None, :] * num_rows + target[:, None]
+    tl.store(out + to, total.to(out.dtype.element_ty), mask=is_row[:, None] & is_image[None, :])
+
+
+# fmt: off
+@triton.jit(do_not_specialize=["num_columns", "num_images", "x_row"])
+@no_type_check
+def spread(
+    x, out, num_columns, num_images, x_row,
+    COLUMNS: tl.constexpr, IMAGES: tl.constexpr, EARLY: tl.constexpr,
+):
+    # fmt: on
+    """Puts a column's images side by side: [image][column] becomes [panel][column][image], the last panel filled."""
+    if EARLY:
+        cuda.gdc_launch_dependents()
+        cuda.gdc_wait()
+    panel = tl.program_id(1).to(tl.int64)
+    column = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
+    image = panel * IMAGES + tl.arange(0, IMAGES)
+    is_column = (column < num_columns)[None, :]
+    tile = tl.load(
+        x + image[:, None] * x_row + column[None, :], mask=is_column & (image < num_images)[:, None], other=0.0
+    )
+    to = (panel * num_columns + column)[None, :] * IMAGES + tl.arange(0, IMAGES)[:, None]
+    tl.store(out + to, tile, mask=is_column)
+
+
+@triton.jit
+@no_type_check
+def nothing(x):
+    """Does nothing: what a launch alone costs."""

@@ -1,0 +1,165 @@
+"""A sparse linear layer on CUDA: its kept weights in bands, multiplied by Triton kernels."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from types import ModuleType
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from .bands import QUANTUM, Band, cut
+from .triton_tile import Tile, choose, power_of_two
+from .triton_words import decode, encode, kind_of
+
+SPREAD_TILE = 2048  # elements that a program of the kernel spread moves
+
+
+class PackedLinear(nn.Module):
+    """A linear layer, inference only, that stores and reads only its kept weights; made by `pack`.
+
+    In bf16 and fp16 a kept weight takes 4 bytes, a word of its value and its column; in fp32 it takes 6. More than
+    65,536 inputs take 32-bit columns. Sums are in fp32. Rows are padded a little, with zero times the row's last input.
+    """
+
+    columns: Tensor
+    values: Tensor
+    bias: Tensor
+    order: Tensor
+
+    def __init__(
+        self, buffers: dict[str, Tensor], bands: tuple[Band, ...], shape: tuple[int, int], *, relu: bool
+    ) -> None:
+        super().__init__()
+        for name, buffer in buffers.items():
+            self.register_buffer(name, buffer)
+        self.bands, self.relu = bands, relu
+        self.out_features, self.in_features = shape
+        self.kind = kind_of(self.values.dtype, self.in_features)
+
+    @property
+    def num_words(self) -> int:
+        """Stored weights, those of the padding included."""
+        return self.columns.numel()
+
+    @property
+    def num_bytes(self) -> int:
+        """What is read at every call: weights, their columns, biases and the order of the rows."""
+        return sum(each.nbytes for each in self.buffers())
+
+    def forward(self, x: Float[Tensor, "*batch columns"]) -> Float[Tensor, "*batch rows"]:
+        """The outputs, in the order of the rows that were packed."""
+        return linear(self, x)
+
+    def extra_repr(self) -> str:
+        """Shape and storage, for print."""
+        return (
+            f"{self.in_features}, {self.out_features}, relu={self.relu}, words={self.num_words}, bytes={self.num_bytes}"
+        )
+
+
+@torch.no_grad()
+def pack(weight: Float[Tensor, "rows columns"], bias: Float[Tensor, " rows"] | None, *, relu: bool) -> PackedLinear:
+    """Packs a layer's kept weights, the longest rows first, into bands of rows of one width.
+
+    >>> pack(torch.tensor([[0.0, 2.0], [0.0, 0.0]]), None, relu=False)
+    PackedLinear(2, 2, relu=False, words=4, bytes=40)
+    """
+    kind_of(weight.dtype, weight.shape[1])  # says what cannot be packed
+    counts = (weight != 0).sum(1)
+    order = counts.argsort(descending=True, stable=True)
+    bands = cut(counts[order].cpu().numpy())
+    columns, values = encode(weight.detach()[order], bands)
+    bias = weight.new_zeros(len(weight)) if bias is None else bias.detach()
+    buffers = {"columns": columns, "values": values, "bias": bias.float()[order], "order": order.int()}
+    return PackedLinear(buffers, bands, (weight.shape[0], weight.shape[1]), relu=relu)
+
+
+def unpack(packed: PackedLinear) -> tuple[Float[Tensor, "rows columns"], Float[Tensor, " rows"]]:
+    """The dense weight, and the bias in fp32, of a packed layer."""
+    columns, values = decode(packed.columns, packed.values, packed.kind)
+    weight = values.new_zeros(packed.out_features, packed.in_features)
+    for band in packed.bands:
+        words = slice(band.start, band.start + band.rows * band.width)
+        rows = packed.order[band.row : band.row + band.rows].long().repeat_interleave(band.width)
+        weight.index_put_((rows, columns[words]), values[words], accumulate=True)  # padding adds zero
+    return weight, torch.empty_like(packed.bias).index_copy_(0, packed.order.long(), packed.bias)
+
+
+def reference_linear(packed: PackedLinear, x: Float[Tensor, "*batch columns"]) -> Float[Tensor, "*batch rows"]:
+    """What `linear` computes, in plain PyTorch, on any device, in float64 before it is rounded."""
+    weight, bias = unpack(packed)
+    out = x.double() @ weight.double().T + bias.double()
+    return (out.relu() if packed.relu else out).to(x.dtype)
+
+
+def linear(
+    packed: PackedLinear, x: Float[Tensor, "*batch columns"], *, tile: Tile | None = None
+) -> Float[Tensor, "*batch rows"]:
+    """Multiplies with Triton kernels: one image straight away, more of them by whole columns of images."""
+    check_input(packed, x, axis=-1, size=packed.in_features)
+    flat = x.reshape(x.shape[:-1].numel(), packed.in_features)
+    out = x.new_empty(len(flat), packed.out_features)
+    if out.numel():
+        mean = packed.num_words / packed.out_features
+        flat = flat if flat.stride(1) == 1 else flat.contiguous()
+        _launch(packed, flat, out, tile or choose(mean, packed.out_features, len(flat)))
+    return out.view(*x.shape[:-1], packed.out_features)
+
+
+def _launch(packed: PackedLinear, x: Tensor, out: Tensor, tile: Tile) -> None:
+    kernels = load_kernels("triton_kernels")
+    layer = (packed.columns, packed.values, packed.bias, packed.order, out)
+    bands, programs = places(packed.bands, tile.rows)
+    fixed = {"KIND": packed.kind, "RELU": packed.relu, "NUM_BANDS": len(packed.bands), "EARLY": tile.early}
+    fixed |= {"ROWS": tile.rows, "WIDTH": tile.width, "num_warps": tile.warps, "launch_pdl": tile.early}
+    if len(x) == 1:
+        shared = power_of_two(packed.in_features) if tile.shared else 0
+        launch = kernels.linear_one[(programs,)]
+        launch(x, *layer, bands, packed.in_features, VECTOR=tile.vector, SHARED=shared, **fixed)
+        return
+    panels, x_row = -(-len(x) // tile.images), x.stride(0)
+    x = _spread(kernels, x, panels, tile) if tile.spread else x
+    sizes = (packed.in_features, packed.out_features, len(out), x_row)
+    launch = kernels.linear_many[(programs, panels)]
+    launch(x, *layer, bands, *sizes, IMAGES=tile.images, SPREAD=tile.spread, **fixed)
+
+
+def _spread(kernels: ModuleType, x: Tensor, panels: int, tile: Tile) -> Tensor:
+    """The images of every column side by side."""
+    columns = max(16, SPREAD_TILE // tile.images)
+    beside = x.new_empty(panels, x.shape[1], tile.images)
+    launch = kernels.spread[(-(-x.shape[1] // columns), panels)]
+    launch(x, beside, x.shape[1], len(x), x.stride(0), columns, tile.images, tile.early, launch_pdl=tile.early)
+    return beside
+
+
+def places(bands: tuple[Band, ...], rows: int) -> tuple[tuple[int, ...], int]:
+    """Rows and width of every band, as the kernels take them, and how many programs of so many rows there are."""
+    numbers = [number for band in bands for number in (band.rows, band.width // QUANTUM)]
+    return tuple(16 * number + 2 for number in numbers), sum(-(-band.rows // rows) for band in bands)
+
+
+def load_kernels(name: str) -> ModuleType:
+    """One of the room's modules of kernels, by name; Triton is imported here, not before."""
+    try:
+        return import_module(f".{name}", __package__)
+    except ImportError as error:
+        raise ImportError('sparse layers on CUDA need Triton: pip install "sparsegate[gpu]"') from error
+
+
+def check_input(packed: PackedLinear, x: Tensor, *, axis: int, size: int) -> None:
+    """Says what is wrong with an input before a kernel reads past its end."""
+    if x.dim() <= max(0, axis) or x.shape[axis] != size:
+        raise ValueError(
+            f"wanted {size} inputs in axis {axis}, got the shape {tuple(x.shape)}; pass what was packed for"
+        )
+    if x.dtype != packed.values.dtype or x.device != packed.columns.device:
+        wanted, got = (packed.values.dtype, packed.columns.device), (x.dtype, x.device)
+        raise ValueError(f"wanted an input of {wanted}, as the weights are, got {got}; convert it with x.to")
+    if x.device.type != "cuda" and os.environ.get("TRITON_INTERPRET") != "1":
+        raise ValueError(f"Triton's kernels run on CUDA, got a tensor on {x.device}; use the reference there")
+    if torch.is_grad_enabled() and x.requires_grad:
+        raise ValueError("sparse layers are for inference, got an input that wants a gradient; use torch.no_grad()")

@@ -1,0 +1,63 @@
+"""`sparsegate export` of everything a user may point at."""
+
+import pytest
+import torch
+
+from sparsegate.cli import main
+from sparsegate.compress import compress
+from sparsegate.methods import LearnedGates
+from sparsegate.models import LeNet5
+from sparsegate.train import RunFolder, train
+
+
+@pytest.fixture(scope="module")
+def sparse_file(tmp_path_factory):
+    torch.manual_seed(0)
+    model = LeNet5()
+    for each in model.parameters():
+        each.data *= torch.rand_like(each) > 0.99
+    path = tmp_path_factory.mktemp("networks") / "network.sg"
+    compress(model).save(path)
+    return path
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "int8"])
+def test_a_file_becomes_c_code(dtype, sparse_file, tmp_path, capsys):
+    assert main(["export", str(sparse_file), str(tmp_path / "lenet-5.c"), "--to", "c", "--dtype", dtype]) == 0
+    out = capsys.readouterr().out
+    assert "lenet-5.c and " in out
+    assert "lenet_5.h: " in out
+    assert " bytes, " in out
+    assert " weights\ncc -std=c99 -O3" in out
+    assert "void lenet_5_run(" in (tmp_path / "lenet_5.h").read_text()
+
+
+def test_a_run_knows_its_model_and_its_data(small, tmp_path, capsys):
+    run = small(method=LearnedGates(gate_lr=400.0))
+    train(run, folder=tmp_path)
+    folder = RunFolder(tmp_path / run.name, run).path
+    words = ["export", str(folder), str(tmp_path / "net.c"), "--to", "c", "--max-weights", "300000"]
+    assert main([*words, "--model", "lenet5"]) == 0  # the run knows better
+    assert "weights\ncc " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        (("net.c", "--to", "onyx"), "unknown export 'onyx'; known: c"),
+        (("net.c",), "--to"),
+        (("net.cc", "--to", "c"), "ends in .c"),
+        (("net.c", "--to", "c", "--model", "lenet300"), "not those of lenet300"),
+        (("net.c", "--to", "c", "--model", "lenet6"), "unknown model 'lenet6'"),
+        (("net.c", "--to", "c", "--dtype", "int4"), "int4"),
+        (("net.c", "--to", "c", "--max-weights", "10"), "weights survive"),
+    ],
+)
+def test_what_cannot_be_exported_is_one_line(words, wanted, sparse_file, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["export", str(sparse_file), *words]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("sparsegate: error: ")
+    assert error.count("\n") == 1
+    assert wanted in error
+    assert list(tmp_path.iterdir()) == []
