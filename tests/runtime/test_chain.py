@@ -266,5 +266,11 @@ def test_the_shape_of_a_layer_is_that_of_torch():
     layer = convolution(4, (2, 11, 14), (3, 2), stride=(2, 1), padding=(1, 0), pool=3, pool_stride=2)
     out = F.max_pool2d(F.conv2d(torch.zeros(1, 2, 11, 14), layer.weight, stride=(2, 1), padding=(1, 0)), 3, 2)
     assert layer.out_shape == out.shape[1:]
-    assert layer.phase == (7, 14)  # 13 padded lines in two phases
-    assert layer.input_size == 2 * 2 * 7 * 14
+    assert layer.phase(single=False) == (7, 14)  # 13 padded lines in two phases
+    assert layer.input_size(single=False) == 2 * 2 * 7 * 14
+
+
+def test_the_lines_of_a_narrow_image_begin_where_those_of_the_cache_do():
+    narrow, wide = convolution(1, (2, 10, 10)), convolution(1, (2, 10, 11))  # outputs of eight and of nine in a line
+    assert [each.phase(single=True) for each in (narrow, wide)] == [(10, 16), (10, 11)]
+    assert narrow.phase(single=False) == (10, 10)

@@ -49,4 +49,6 @@ def test_pooling_takes_the_largest_of_a_window():
 def test_the_padded_input_is_split_into_the_phases_of_the_stride():
     layer = Layer(torch.ones(1, 1, 1, 1), None, (1, 1, 3), stride=(1, 2), padding=(0, 1))
     image = torch.tensor([1.0, 2.0, 3.0]).reshape(1, 1, 1, 3)  # padded: 0 1 2 3 0
-    assert reference.place(layer, image)[:, 0].tolist() == [0, 2, 0, 1, 3, 0]
+    one = reference.place(layer, image, single=True)[:, 0]  # narrow: every phase has a cache line to itself
+    assert one.tolist() == [0, 2, 0] + [0] * 13 + [1, 3, 0] + [0] * 13
+    assert reference.place(layer, image, single=False)[:, 0].tolist() == [0, 2, 0, 1, 3, 0]

@@ -38,21 +38,20 @@ def chain(layers: Sequence[Layer], images: Float[Tensor, "batch *shape"]) -> Flo
 
 def panel_conv(layer: Layer, images: Float[Tensor, "batch *shape"]) -> Float[Tensor, "batch features"]:
     """A convolution of sixteen images at a time: an input's places are sixteen floats apart."""
-    return _conv(layer, images, layer.rows(4 * LANES, min(28, layer.conv_shape[1])), 4 * LANES)
+    return _conv(layer, images, single=False)
 
 
 def single_conv(layer: Layer, images: Float[Tensor, "batch *shape"]) -> Float[Tensor, "batch features"]:
     """A convolution of one image: an input's places are neighbours."""
-    return _conv(layer, images, layer.rows(4, 28 * LANES), 4)
+    return _conv(layer, images, single=True)
 
 
 def panel_linear(
     layer: Layer, images: Float[Tensor, "batch *shape"], vectors: int = 1
 ) -> Float[Tensor, "batch features"]:
     """A linear layer on sixteen images at a time, or on several times sixteen."""
-    bytes_each = 4 * LANES * vectors
-    x = images.double().flatten(1).numpy().T
-    sums = tile(layer.rows(bytes_each, 1), bytes_each, x, np.zeros(1, np.int64), _bias(layer))
+    lanes, x = LANES * vectors, images.double().flatten(1).numpy().T
+    sums = tile(layer.rows(single=False, lanes=lanes, tile=1), lanes, x, np.zeros(1, np.int64), _bias(layer))
     return _followed(layer, torch.from_numpy(sums).permute(2, 0, 1)[..., None]).flatten(1)
 
 
@@ -69,7 +68,7 @@ def single_linear(layer: Layer, images: Float[Tensor, "batch *shape"]) -> Float[
     return _followed(layer, torch.from_numpy(sums)[..., None, None]).flatten(1)
 
 
-def tile(rows: Rows, bytes_each: int, x: Doubles, first: NDArray[np.int64], bias: Doubles) -> Doubles:
+def tile(rows: Rows, lanes: int, x: Doubles, first: NDArray[np.int64], bias: Doubles) -> Doubles:
     """The kernel inside the others: from the bias on, every weight adds its input, block after block.
 
     `x` is [places, images], `first` the place of each tile's first input; the sums are [rows, tiles, images].
@@ -78,14 +77,14 @@ def tile(rows: Rows, bytes_each: int, x: Doubles, first: NDArray[np.int64], bias
     for start in rows.start:
         for row, (begin, end) in enumerate(pairwise(start)):
             for k in range(begin, end):
-                sums[row] += float(rows.value[k]) * x[first + rows.offset[k] // bytes_each]
+                sums[row] += float(rows.value[k]) * x[first + rows.offset[k] // (4 * lanes)]
     return sums
 
 
-def place(layer: Layer, images: Float[Tensor, "batch *shape"]) -> Doubles:
+def place(layer: Layer, images: Float[Tensor, "batch *shape"], *, single: bool) -> Doubles:
     """The padded input in the stride's phases, as [places, images]."""
     (channels, height, width), (pad_y, pad_x), (sy, sx), (rows, columns) = (
-        *(layer.in_shape, layer.padding, layer.stride, layer.phase),
+        *(layer.in_shape, layer.padding, layer.stride, layer.phase(single=single)),
     )
     padded = np.zeros((len(images), channels, rows * sy, columns * sx))
     inside = padded[:, :, pad_y : pad_y + height, pad_x : pad_x + width]
@@ -94,10 +93,12 @@ def place(layer: Layer, images: Float[Tensor, "batch *shape"]) -> Doubles:
     return phases.reshape(-1, len(images))
 
 
-def _conv(layer: Layer, images: Tensor, rows: Rows, bytes_each: int) -> Tensor:
+def _conv(layer: Layer, images: Tensor, *, single: bool) -> Tensor:
     height, width = layer.conv_shape
-    first = (np.arange(height)[:, None] * layer.phase[1] + np.arange(width)).reshape(-1)
-    sums = tile(rows, bytes_each, place(layer, images), first, _bias(layer))
+    lanes = 1 if single else LANES
+    first = (np.arange(height)[:, None] * layer.phase(single=single)[1] + np.arange(width)).reshape(-1)
+    rows = layer.rows(single=single, lanes=lanes, tile=28 * LANES if single else min(28, width))
+    sums = tile(rows, lanes, place(layer, images, single=single), first, _bias(layer))
     shape = (len(layer.weight), height, width, len(images))
     return _followed(layer, torch.from_numpy(sums).reshape(shape).permute(3, 0, 1, 2)).flatten(1)
 
