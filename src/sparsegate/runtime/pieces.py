@@ -8,8 +8,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
-from torch.fx.passes.shape_prop import ShapeProp
 from torch.nn import functional as F
+
+from sparsegate.compress import trace
 
 from .chain import Layer
 
@@ -67,21 +68,14 @@ class Piece:
 
 def traced(model: nn.Module, example: Tensor) -> fx.GraphModule:
     """The model's graph with the shapes that the example gives."""
-    try:
-        graph = fx.symbolic_trace(model)
-    except Exception as error:
-        raise ValueError(
-            f"{type(model).__name__} cannot be traced by torch.fx, so its layers cannot be replaced: {error}; make its "
-            "forward pass free of branches on data, or call sg.sparse on the parts that are"
-        ) from error
     if _has_hooks(model):
         raise ValueError(
             "the model has forward hooks of its own, which no trace sees; remove them, or put it into another"
         )
     with torch.no_grad():
-        out = ShapeProp(graph).propagate(example)
-    if not isinstance(out, Tensor):
-        raise ValueError(f"sg.sparse takes models that give one tensor, got a {type(out).__name__}; wrap the model")
+        graph = fx.GraphModule(model, trace(model, example))
+    if not _shape(graph.graph.output_node()):
+        raise ValueError("sg.sparse takes models that give one batch of outputs; wrap the model in one that does")
     return graph
 
 
@@ -192,5 +186,5 @@ def _module(node: fx.Node, graph: fx.GraphModule) -> nn.Module | None:
 
 
 def _shape(node: Any) -> tuple[int, ...]:
-    found = getattr(node, "meta", {}).get("tensor_meta")
-    return tuple(getattr(found, "shape", ()))
+    found: tuple[int, ...] = getattr(node, "meta", {}).get("shape", ())
+    return found

@@ -42,8 +42,8 @@ def planned(model: nn.Module, graph: fx.GraphModule, kernels: Mapping[str, str])
     return copied
 
 
-def _input_shape(graph: fx.GraphModule) -> torch.Size:
-    shape: torch.Size = next(node for node in graph.graph.nodes if node.op == "placeholder").meta["tensor_meta"].shape
+def _input_shape(graph: fx.GraphModule) -> tuple[int, ...]:
+    shape: tuple[int, ...] = next(node for node in graph.graph.nodes if node.op == "placeholder").meta["shape"]
     return shape
 
 
