@@ -42,6 +42,8 @@ class SparseNetwork(nn.Module):
 
     def use(self, *choices: Choice) -> None:
         """Runs by these choices from now on."""
+        if not choices:
+            raise ValueError("there is no choice to run by; leave `choices` out to measure")
         self.choices = choices
         self._plans = {}
         graph = traced(self.model, self.example)
@@ -69,9 +71,10 @@ class SparseNetwork(nn.Module):
 
     def load_state_dict(self, state_dict: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
         """Loads the model's weights and packs them again, by the same choices."""
-        result = self.model.load_state_dict(state_dict, *args, **kwargs)
-        self.use(*self.choices)
-        return result
+        try:
+            return self.model.load_state_dict(state_dict, *args, **kwargs)
+        finally:  # torch loads what fits before it complains of the rest
+            self.use(*self.choices)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> SparseNetwork:
         raise RuntimeError("a sparse network stays where it was measured; move the model, then call sg.sparse again")

@@ -8,8 +8,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
-from torch.fx.passes.shape_prop import ShapeProp
 from torch.nn import functional as F
+
+from sparsegate.compress import trace
 
 from .chain import Layer
 
@@ -67,15 +68,14 @@ class Piece:
 
 def traced(model: nn.Module, example: Tensor) -> fx.GraphModule:
     """The model's graph with the shapes that the example gives."""
-    try:
-        graph = fx.symbolic_trace(model)
-    except Exception as error:
+    if _has_hooks(model):
         raise ValueError(
-            f"{type(model).__name__} cannot be traced by torch.fx, so its layers cannot be replaced: {error}; make its "
-            "forward pass free of branches on data, or call sg.sparse on the parts that are"
-        ) from error
+            "the model has forward hooks of its own, which no trace sees; remove them, or put it into another"
+        )
     with torch.no_grad():
-        ShapeProp(graph).propagate(example)
+        graph = fx.GraphModule(model, trace(model, example))
+    if not _shape(graph.graph.output_node()):
+        raise ValueError("sg.sparse takes models that give one batch of outputs; wrap the model in one that does")
     return graph
 
 
@@ -186,5 +186,5 @@ def _module(node: fx.Node, graph: fx.GraphModule) -> nn.Module | None:
 
 
 def _shape(node: Any) -> tuple[int, ...]:
-    found = getattr(node, "meta", {}).get("tensor_meta")
-    return tuple(getattr(found, "shape", ()))
+    found: tuple[int, ...] = getattr(node, "meta", {}).get("shape", ())
+    return found

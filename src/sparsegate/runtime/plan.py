@@ -36,13 +36,14 @@ def planned(model: nn.Module, graph: fx.GraphModule, kernels: Mapping[str, str])
         with copied.graph.inserting_before(first):  # where its input has not been changed in place yet
             called = copied.graph.call_module(f"sparse_{number}", (first.args[0],))
         last.replace_all_uses_with(called)
-    copied.graph.eliminate_dead_code()
+        for node in reversed([node for piece in group for node in piece.nodes]):  # and no other: it may act in place
+            copied.graph.erase_node(nodes[node.name])
     copied.recompile()
     return copied
 
 
-def _input_shape(graph: fx.GraphModule) -> torch.Size:
-    shape: torch.Size = next(node for node in graph.graph.nodes if node.op == "placeholder").meta["tensor_meta"].shape
+def _input_shape(graph: fx.GraphModule) -> tuple[int, ...]:
+    shape: tuple[int, ...] = next(node for node in graph.graph.nodes if node.op == "placeholder").meta["shape"]
     return shape
 
 

@@ -1,0 +1,174 @@
+"""Models with sparse parts in their forward pass give what they gave."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from sparsegate.kernels import KERNELS
+from sparsegate.models import LeNet5, LeNet300
+from sparsegate.runtime.part import ChainPart, CsrPart
+from sparsegate.runtime.pieces import pieces, traced
+from sparsegate.runtime.plan import planned
+
+pytestmark = pytest.mark.skipif(KERNELS is None, reason="kernels not built")
+
+
+class Residual(nn.Module):
+    """Two convolutions around which the input is carried."""
+
+    def __init__(self, channels, stride=1):
+        super().__init__()
+        self.one, self.norm = nn.Conv2d(channels, channels, 3, stride, 1), nn.BatchNorm2d(channels)
+        self.two = nn.Conv2d(channels, channels, 3, 1, 1, groups=2)
+        self.short = nn.Conv2d(channels, channels, 1, stride) if stride > 1 else nn.Identity()
+
+    def forward(self, x):
+        return F.relu(self.two(F.relu(self.norm(self.one(x)))) + self.short(x))
+
+
+def shaken(model):
+    """With statistics in its BatchNorms that change something."""
+    for module in model.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            nn.init.normal_(module.running_mean)
+            nn.init.uniform_(module.running_var, 0.5, 2)
+    return model
+
+
+MODELS = {
+    "LeNet-5": (LeNet5, (1, 28, 28)),
+    "LeNet-300": (LeNet300, (1, 28, 28)),
+    "residual": (lambda: nn.Sequential(Residual(4), Residual(4, stride=2), nn.Flatten(), nn.Linear(64, 5)), (4, 8, 8)),
+    "with BatchNorm": (
+        lambda: nn.Sequential(nn.Conv2d(3, 6, 3), nn.BatchNorm2d(6), nn.ReLU(), nn.Conv2d(6, 2, 3, groups=2)),
+        (3, 9, 7),
+    ),
+    "strided and dilated": (
+        lambda: nn.Sequential(nn.Conv2d(2, 5, 3, 2, padding=2, dilation=2), nn.ReLU(), nn.Conv2d(5, 3, (1, 2), (1, 3))),
+        (2, 12, 13),
+    ),
+    "averaged at the end": (
+        lambda: nn.Sequential(nn.Conv2d(2, 8, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 3)),
+        (2, 7, 7),
+    ),
+    "depthwise": (lambda: nn.Sequential(nn.Conv2d(4, 4, 3, groups=4), nn.Conv2d(4, 8, 1), nn.ReLU()), (4, 6, 6)),
+    "a deep perceptron": (
+        lambda: nn.Sequential(nn.Linear(20, 40), nn.ReLU(), nn.Linear(40, 9), nn.ReLU(), nn.Linear(9, 4)),
+        (20,),
+    ),
+    "an autoencoder": (
+        lambda: nn.Sequential(nn.Linear(30, 5), nn.ReLU(), nn.Linear(5, 30), nn.Sigmoid(), nn.Linear(30, 2)),
+        (30,),
+    ),
+    "padded pools": (
+        lambda: nn.Sequential(nn.Conv2d(1, 4, 3), nn.MaxPool2d(3, 2, 1), nn.ReLU(), nn.Conv2d(4, 4, 3), nn.ReLU()),
+        (1, 14, 11),
+    ),
+}
+
+
+def plan_of(model, x, kernel="chain", **kernels):
+    graph = traced(model, x)
+    return planned(model, graph, {piece.name: kernel for piece in pieces(graph)} | kernels)
+
+
+def parts(plan):
+    """The layers of each part of a plan, in the order in which they run."""
+    if isinstance(getattr(plan, "__self__", None), ChainPart | CsrPart):
+        return [plan.__self__.names]
+    return [part.names for part in plan.children() if isinstance(part, ChainPart | CsrPart)]
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("batch", [1, 5, 20])
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_by_chains_gives_what_it_gave(sparsified, name, batch):
+    make, shape = MODELS[name]
+    torch.manual_seed(0)
+    model = sparsified(shaken(make()))
+    x = torch.randn(batch, *shape)
+    plan = plan_of(model, x[:1])
+    assert parts(plan)
+    torch.testing.assert_close(plan(x), model(x), rtol=1e-5, atol=1e-5)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", MODELS)
+def test_any_one_layer_may_stay_dense(sparsified, name):
+    make, shape = MODELS[name]
+    model = sparsified(shaken(make()))
+    x = torch.randn(3, *shape)
+    for piece in pieces(traced(model, x)):
+        plan = plan_of(model, x, **{piece.name: "dense"})
+        assert piece.name not in [name for part in parts(plan) for name in part]
+        torch.testing.assert_close(plan(x), model(x), rtol=1e-5, atol=1e-5)
+
+
+@torch.no_grad()
+def test_linear_layers_may_run_by_csr_beside_chains(sparsified):
+    model, x = sparsified(LeNet5()), torch.randn(3, 1, 28, 28)
+    plan = plan_of(model, x, fc1="csr")
+    assert parts(plan) == [["conv1", "conv2"], ["fc1"], ["fc2"]]
+    torch.testing.assert_close(plan(x), model(x), rtol=1e-5, atol=1e-5)
+
+
+def test_consecutive_layers_become_one_part_and_a_whole_model_is_that_part(sparsified):
+    plan = plan_of(sparsified(LeNet5()), torch.zeros(1, 1, 28, 28))
+    assert isinstance(plan.__self__, ChainPart)
+    assert parts(plan) == [["conv1", "conv2", "fc1", "fc2"]]
+
+
+def test_a_skip_connection_ends_a_part(written):
+    modules = {name: nn.Linear(8, 8) for name in ("one", "two", "three")}
+    model = written(lambda m, x: (lambda y: m.three(m.two(y)) + y)(m.one(x)), **modules)
+    assert parts(plan_of(model, torch.zeros(1, 8))) == [["one"], ["two", "three"]]
+
+
+def test_branches_are_parts_of_their_own(written):
+    modules = {name: nn.Linear(8, 8) for name in ("one", "two", "three", "four")}
+    model = written(lambda m, x: m.two(m.one(x)) + m.four(m.three(x)), **modules)
+    assert parts(plan_of(model, torch.zeros(1, 8))) == [["one", "two"], ["three", "four"]]
+
+
+def test_the_layers_of_a_part_do_not_run_again(sparsified):
+    model = sparsified(nn.Sequential(nn.Conv2d(2, 4, 3), nn.ReLU(inplace=True), nn.Sigmoid()))
+    plan = plan_of(model, torch.zeros(1, 2, 8, 8))
+    assert [node.target for node in plan.graph.nodes if node.op == "call_module"] == ["sparse_0", "2"]
+
+
+@torch.no_grad()
+def test_a_part_reads_its_input_before_that_is_changed_in_place(written):
+    def way(m, x):
+        hidden = 2 * x
+        out = m.fc(hidden)
+        hidden.add_(1)
+        return out.relu() + hidden
+
+    model, x = written(way, fc=nn.Linear(8, 8)), torch.randn(3, 8)
+    torch.testing.assert_close(plan_of(model, x)(x), model(x))
+
+
+@torch.no_grad()
+def test_a_model_that_drops_what_its_layers_give_is_still_itself(written):
+    model, x = written(lambda m, x: (m.fc(x), x)[1], fc=nn.Linear(8, 8)), torch.randn(3, 8)
+    assert torch.equal(plan_of(model, x)(x), x)
+
+
+def test_without_sparse_layers_the_plan_is_the_model(sparsified):
+    model = sparsified(LeNet300())
+    assert plan_of(model, torch.zeros(1, 1, 28, 28), kernel="dense") is model
+
+
+def test_layers_that_are_not_there_are_named(sparsified):
+    model, x = sparsified(LeNet300()), torch.zeros(1, 1, 28, 28)
+    with pytest.raises(ValueError, match=r"no layers fc9, nor; it has fc1, fc2, fc3"):
+        plan_of(model, x, fc9="chain", nor="dense")
+
+
+def test_the_model_is_not_changed_by_its_plan(sparsified):
+    model = sparsified(shaken(MODELS["residual"][0]()))
+    names, state = [name for name, _ in model.named_modules()], {k: v.clone() for k, v in model.state_dict().items()}
+    plan_of(model, torch.zeros(1, 4, 8, 8))(torch.randn(2, 4, 8, 8))
+    assert [name for name, _ in model.named_modules()] == names
+    assert all(torch.equal(state[name], value) for name, value in model.state_dict().items())
