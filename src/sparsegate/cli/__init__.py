@@ -11,6 +11,7 @@ VERBS = {
     "train": "train a sparse network: a recipe by name, or any model with any data",
     "inspect": "show a network's tensors, how sparse they are, and what its file takes",
     "compress": "write a network with zeros to a file that is truly smaller",
+    "bench": "time a network dense and sparse, by every engine that is installed",
 }
 
 USAGE = "usage: sparsegate VERB ...\n\n" + "\n".join(f"  {verb:10}{about}" for verb, about in VERBS.items())

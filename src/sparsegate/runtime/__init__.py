@@ -2,18 +2,26 @@
 
 from .chain import VARIANT, Chain, Layer
 from .choice import Choice, LayerChoice, load_choices, save_choices
+from .comparison import Outcome, timings
 from .measure import interleaved
 from .network import SparseNetwork, sparse
+from .rivals import RIVALS, Forward, Rival, write_onnx
 
 __all__ = [
+    "RIVALS",
     "VARIANT",
     "Chain",
     "Choice",
+    "Forward",
     "Layer",
     "LayerChoice",
+    "Outcome",
+    "Rival",
     "SparseNetwork",
     "interleaved",
     "load_choices",
     "save_choices",
     "sparse",
+    "timings",
+    "write_onnx",
 ]
