@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -43,17 +44,21 @@ def prune_(weight: Tensor, kept: int) -> None:
     """Random weights, exactly so many of them not zero, scaled so that signals keep their size."""
     fan_in = weight[0].numel()
     scale = (2 / max(1, fan_in * kept / weight.numel())) ** 0.5
+    chosen = np.random.default_rng(0).choice(weight.numel(), kept, replace=False, shuffle=False)
     with torch.no_grad():
-        weight.zero_().view(-1)[torch.randperm(weight.numel())[:kept]] = scale * torch.randn(kept)
+        weight.zero_().view(-1)[torch.from_numpy(chosen)] = scale * torch.randn(kept)
 
 
 def pruned(build: Callable[[], nn.Module], sparsities: tuple[float, ...]) -> nn.Module:
     """A model whose layers, in order, have these fractions of zeros."""
     torch.manual_seed(0)
-    model = build()
+    with torch.device("meta"):  # no time is spent on first values
+        model = build()
+    model = model.to_empty(device="cpu")
     layers = [each for each in model.modules() if isinstance(each, nn.Linear | nn.Conv2d)]
     for layer, sparsity in zip(layers, sparsities, strict=True):
         prune_(layer.weight, round((1 - sparsity) * layer.weight.numel()))
+        nn.init.normal_(layer.bias, std=0.01)
     return model.eval()
 
 

@@ -104,8 +104,14 @@ class OpenVino(Rival):
         with _onnx(model, example) as path:
             request = core.compile_model(core.read_model(path), "CPU", settings).create_infer_request()
 
+        bound: list[Tensor] = []  # handing over a new array costs 0.05 ms a call, as much as a small network
+
         def forward(x: Tensor) -> Tensor:
-            return torch.from_numpy(request.infer([x.numpy()], share_inputs=True, share_outputs=True)[0])
+            if not bound or bound[0] is not x:
+                bound[:] = [x]
+                request.set_input_tensor(openvino.Tensor(x.numpy(), shared_memory=True))
+            request.infer()
+            return torch.from_numpy(request.get_output_tensor().data)
 
         return forward
 
