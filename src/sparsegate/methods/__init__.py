@@ -7,7 +7,15 @@ from sparsegate.registry import Registry
 
 from .dense import Dense
 from .learned_gates import LearnedGates
+from .svd import Svd
 
-METHODS: Registry[type[Method]] = Registry("method", {"learned_gates": LearnedGates, "dense": Dense})
+METHODS: Registry[type[Method]] = Registry(
+    "method",
+    {
+        "learned_gates": LearnedGates,
+        "dense": Dense,
+        "svd": Svd,
+    },
+)
 
-__all__ = ["METHODS", "Dense", "LearnedGates"]
+__all__ = ["METHODS", "Dense", "LearnedGates", "Svd"]
