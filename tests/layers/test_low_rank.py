@@ -29,6 +29,7 @@ def test_what_is_lost_is_the_smaller_singular_values(rank):
     assert float(lost) == pytest.approx(float((torch.linalg.svdvals(dense.weight)[rank:] ** 2).sum()), abs=1e-6)
 
 
+@torch.no_grad()
 def test_both_factors_are_of_one_size():
     thin = LowRank(layer(50, 20), rank=4)
     assert float(thin.left.norm()) == pytest.approx(float(thin.right.norm()), rel=1e-4)

@@ -6,6 +6,7 @@ from .entry import FORMATS, Entry
 from .format import Format
 from .network import Packed, compress, load
 from .quantise import quantise_
+from .readers import linear_readers
 from .sg_write import encode_sg
 from .shrink import shrink
 from .tune import shared_values, tune_
@@ -19,6 +20,7 @@ __all__ = [
     "Removed",
     "compress",
     "encode_sg",
+    "linear_readers",
     "load",
     "position_entropy",
     "quantise_",

@@ -1,7 +1,10 @@
 """Layers that stand in for fully connected ones with fewer numbers."""
 
+from .fastfood import Fastfood
+from .hadamard import Hadamard
 from .low_rank import LowRank
 from .replace import linears, replace_
+from .resized import Resized
 from .stand_in import StandIn
 
-__all__ = ["LowRank", "StandIn", "linears", "replace_"]
+__all__ = ["Fastfood", "Hadamard", "LowRank", "Resized", "StandIn", "linears", "replace_"]

@@ -6,6 +6,7 @@ from sparsegate.method import Method
 from sparsegate.registry import Registry
 
 from .dense import Dense
+from .fastfood import Fastfood
 from .learned_gates import LearnedGates
 from .svd import Svd
 
@@ -15,7 +16,8 @@ METHODS: Registry[type[Method]] = Registry(
         "learned_gates": LearnedGates,
         "dense": Dense,
         "svd": Svd,
+        "fastfood": Fastfood,
     },
 )
 
-__all__ = ["METHODS", "Dense", "LearnedGates", "Svd"]
+__all__ = ["METHODS", "Dense", "Fastfood", "LearnedGates", "Svd"]
