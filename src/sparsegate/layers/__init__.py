@@ -1,5 +1,7 @@
 """Layers that stand in for fully connected ones with fewer numbers."""
 
+from .acdc import Acdc
+from .cosine import Cosine
 from .fastfood import Fastfood
 from .hadamard import Hadamard
 from .low_rank import LowRank
@@ -7,4 +9,14 @@ from .replace import linears, replace_
 from .resized import Resized
 from .stand_in import StandIn
 
-__all__ = ["Fastfood", "Hadamard", "LowRank", "Resized", "StandIn", "linears", "replace_"]
+__all__ = [
+    "Acdc",
+    "Cosine",
+    "Fastfood",
+    "Hadamard",
+    "LowRank",
+    "Resized",
+    "StandIn",
+    "linears",
+    "replace_",
+]

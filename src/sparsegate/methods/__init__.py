@@ -5,6 +5,7 @@ from __future__ import annotations
 from sparsegate.method import Method
 from sparsegate.registry import Registry
 
+from .acdc import Acdc
 from .dense import Dense
 from .fastfood import Fastfood
 from .learned_gates import LearnedGates
@@ -17,7 +18,8 @@ METHODS: Registry[type[Method]] = Registry(
         "dense": Dense,
         "svd": Svd,
         "fastfood": Fastfood,
+        "acdc": Acdc,
     },
 )
 
-__all__ = ["METHODS", "Dense", "Fastfood", "LearnedGates", "Svd"]
+__all__ = ["METHODS", "Acdc", "Dense", "Fastfood", "LearnedGates", "Svd"]
