@@ -9,6 +9,7 @@ from .acdc import Acdc
 from .dense import Dense
 from .fastfood import Fastfood
 from .learned_gates import LearnedGates
+from .neuron import Neuron
 from .svd import Svd
 
 METHODS: Registry[type[Method]] = Registry(
@@ -19,7 +20,8 @@ METHODS: Registry[type[Method]] = Registry(
         "svd": Svd,
         "fastfood": Fastfood,
         "acdc": Acdc,
+        "neuron": Neuron,
     },
 )
 
-__all__ = ["METHODS", "Acdc", "Dense", "Fastfood", "LearnedGates", "Svd"]
+__all__ = ["METHODS", "Acdc", "Dense", "Fastfood", "LearnedGates", "Neuron", "Svd"]
