@@ -8,6 +8,7 @@ from .low_rank import LowRank
 from .replace import linears, replace_
 from .resized import Resized
 from .stand_in import StandIn
+from .tensor_train import TensorTrain
 
 __all__ = [
     "Acdc",
@@ -17,6 +18,7 @@ __all__ = [
     "LowRank",
     "Resized",
     "StandIn",
+    "TensorTrain",
     "linears",
     "replace_",
 ]

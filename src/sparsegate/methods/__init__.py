@@ -11,6 +11,7 @@ from .fastfood import Fastfood
 from .learned_gates import LearnedGates
 from .neuron import Neuron
 from .svd import Svd
+from .tensor_train import TensorTrain
 
 METHODS: Registry[type[Method]] = Registry(
     "method",
@@ -21,7 +22,8 @@ METHODS: Registry[type[Method]] = Registry(
         "fastfood": Fastfood,
         "acdc": Acdc,
         "neuron": Neuron,
+        "tensor_train": TensorTrain,
     },
 )
 
-__all__ = ["METHODS", "Acdc", "Dense", "Fastfood", "LearnedGates", "Neuron", "Svd"]
+__all__ = ["METHODS", "Acdc", "Dense", "Fastfood", "LearnedGates", "Neuron", "Svd", "TensorTrain"]
