@@ -1,6 +1,7 @@
 """Layers that stand in for fully connected ones with fewer numbers."""
 
 from .acdc import Acdc
+from .circulant import Circulant
 from .cosine import Cosine
 from .fastfood import Fastfood
 from .hadamard import Hadamard
@@ -12,6 +13,7 @@ from .tensor_train import TensorTrain
 
 __all__ = [
     "Acdc",
+    "Circulant",
     "Cosine",
     "Fastfood",
     "Hadamard",

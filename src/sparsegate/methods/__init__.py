@@ -6,6 +6,7 @@ from sparsegate.method import Method
 from sparsegate.registry import Registry
 
 from .acdc import Acdc
+from .circulant import Circulant
 from .dense import Dense
 from .fastfood import Fastfood
 from .learned_gates import LearnedGates
@@ -23,7 +24,8 @@ METHODS: Registry[type[Method]] = Registry(
         "acdc": Acdc,
         "neuron": Neuron,
         "tensor_train": TensorTrain,
+        "circulant": Circulant,
     },
 )
 
-__all__ = ["METHODS", "Acdc", "Dense", "Fastfood", "LearnedGates", "Neuron", "Svd", "TensorTrain"]
+__all__ = ["METHODS", "Acdc", "Circulant", "Dense", "Fastfood", "LearnedGates", "Neuron", "Svd", "TensorTrain"]
