@@ -11,6 +11,8 @@ from .dense import Dense
 from .fastfood import Fastfood
 from .learned_gates import LearnedGates
 from .neuron import Neuron
+from .predicted import Predicted
+from .product_quantised import ProductQuantised
 from .svd import Svd
 from .tensor_train import TensorTrain
 
@@ -25,7 +27,21 @@ METHODS: Registry[type[Method]] = Registry(
         "neuron": Neuron,
         "tensor_train": TensorTrain,
         "circulant": Circulant,
+        "predicted": Predicted,
+        "product_quantised": ProductQuantised,
     },
 )
 
-__all__ = ["METHODS", "Acdc", "Circulant", "Dense", "Fastfood", "LearnedGates", "Neuron", "Svd", "TensorTrain"]
+__all__ = [
+    "METHODS",
+    "Acdc",
+    "Circulant",
+    "Dense",
+    "Fastfood",
+    "LearnedGates",
+    "Neuron",
+    "Predicted",
+    "ProductQuantised",
+    "Svd",
+    "TensorTrain",
+]
