@@ -117,7 +117,9 @@ class Record:
             "rate_with_biases": round(self.rate_with_biases, 2),
             "num_with_indices": self.num_with_indices,
         }
-        return {"format": FORMAT, **dataclasses.asdict(self), "derived": derived}
+        fields = dataclasses.asdict(self)
+        fields["layers"] = tuple({k: v for k, v in layer.items() if v is not None} for layer in fields["layers"])
+        return {"format": FORMAT, **fields, "derived": derived}
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Record:

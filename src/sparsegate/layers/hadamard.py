@@ -16,7 +16,7 @@ class Hadamard(nn.Module):
     tensor([1., 0., 0., 1.])
 
     A transform of n numbers is a Kronecker product of small ones, and applying these one after another takes
-    O(n log n) steps. Butterflies of two would need fewer multiplications, and five times as long.
+    O(n log n) steps. Butterflies of two would need fewer multiplications, and in torch several times as long.
     """
 
     def __init__(self, size: int) -> None:
