@@ -24,6 +24,18 @@ class Method(abc.ABC):
     def finish(self, model: nn.Module) -> nn.Module:
         """Turns the trained model into an ordinary one; may work in place."""
 
+    def rebuild_at(self) -> float | None:
+        """Progress from which on the model is the rebuilt one, 1 for after training; never unless overridden."""
+        return None
+
+    def rebuild(self, model: nn.Module) -> nn.Module:
+        """Puts other layers into a model in the course of training; may work in place.
+
+        Called once, at the end of an epoch, before new optimisers are made; on resuming, too, before the checkpoint
+        is loaded. So the new shapes follow from the settings and the old shapes, never from the weights.
+        """
+        return model
+
     def weights(self, model: nn.Module) -> list[nn.Parameter]:
         """The parameters that the loop's own optimiser trains: all of them, unless the method moves some itself."""
         return list(model.parameters())

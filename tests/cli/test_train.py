@@ -35,7 +35,26 @@ def words(digits, folder):
     return ["train", "lenet300", *flags]
 
 
-@pytest.mark.parametrize(("method", "flags"), [("learned_gates", RUN_FLAGS | GATE_FLAGS), ("dense", RUN_FLAGS)])
+STAND_IN_FLAGS = {
+    "svd": {"--rank", "--fraction", "--at"},
+    "fastfood": {"--features", "--permutation"},
+    "acdc": {"--depth", "--width", "--diagonal-lr", "--permutation"},
+    "neuron": {"--keep", "--at"},
+    "tensor_train": {"--rank", "--modes"},
+    "circulant": {"--signs"},
+    "predicted": {"--keep", "--width", "--channels", "--pixels"},
+    "product_quantised": {"--length", "--num-codes", "--at", "--start"},
+}
+
+
+@pytest.mark.parametrize(
+    ("method", "flags"),
+    [
+        ("learned_gates", RUN_FLAGS | GATE_FLAGS),
+        ("dense", RUN_FLAGS),
+        *((name, RUN_FLAGS | {"--only"} | flags) for name, flags in STAND_IN_FLAGS.items()),
+    ],
+)
 def test_the_flags_change_only_on_purpose(method, flags, capsys):
     with pytest.raises(SystemExit):
         main(["train", "lenet5", "--method", method, "--help"])

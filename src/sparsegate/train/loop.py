@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import sys
 import time
@@ -35,7 +36,14 @@ class Loop:
     """One process's work on a run, from its last checkpoint to its record."""
 
     def __init__(
-        self, run: Run[Any], data: Dataset, model: nn.Module, accelerator: Accelerator, place: RunFolder, watch: Watcher
+        self,
+        run: Run[Any],
+        data: Dataset,
+        model: nn.Module,
+        num_weights: int,
+        accelerator: Accelerator,
+        place: RunFolder,
+        watch: Watcher,
     ) -> None:
         self.run, self.place, self.accelerator = run, place, accelerator
         self.watch = watch if accelerator.is_main_process else Watcher()
@@ -51,22 +59,16 @@ class Loop:
             accelerator.process_index,
             accelerator.num_processes,
         )
-        self.model = model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
-        self.wrapped = accelerator.prepare_model(self.model)
-        self.forward = torch.compile(self.wrapped) if run.compile else self.wrapped
-        self.weights = torch.optim.SGD(
-            run.method.weights(self.model), lr=run.lr, momentum=run.momentum, weight_decay=run.weight_decay
-        )
-        self.own = run.method.optimizer(self.model)
-        self.optimizers = [self.weights] if self.own is None else [self.weights, self.own]
-        self.census = Census(self.model) if gates(self.model) else None
-        self.num_weights = sum(each.numel() for each in self.weights.param_groups[0]["params"] if each.ndim >= 2)
+        self.num_weights = num_weights
+        self.rebuilt = False
+        self._install(model)
         self.epochs: list[Epoch] = []
         self.notes: list[str] = []
         self.seconds = 0.0
 
     def train(self, command: str) -> Record:
         """Runs the steps that are left, then finishes."""
+        self._rebuild(self.place.checkpoints.last_step() // len(self.batches))
         step, notes = self.place.checkpoints.resume(self.model, self.optimizers)
         self.epochs = [Epoch(**each) for each in notes.get("epochs", [])]
         self.notes, self.seconds = notes.get("notes", []), notes.get("seconds", 0.0)
@@ -81,11 +83,34 @@ class Loop:
                     f"the loss became {loss} in epoch {number + 1}; lower lr (now {self.run.lr}) or the gates' "
                     "learning rate; nothing of this epoch was kept"
                 )
+            self._rebuild(number + 1)
             self.epochs.append(self._measure(number, loss))
             self.seconds += time.perf_counter() - began
             self._checkpoint((number + 1) * len(self.batches))
             self.watch.measured(self.epochs[-1])
         return self._finish(command)
+
+    def _install(self, model: nn.Module) -> None:
+        """Makes a model the one that is trained, with new optimisers."""
+        run, device = self.run, self.accelerator.device
+        self.model = model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.wrapped = self.accelerator.prepare_model(self.model)
+        self.forward = torch.compile(self.wrapped) if run.compile else self.wrapped
+        self.weights = torch.optim.SGD(
+            run.method.weights(self.model), lr=run.lr, momentum=run.momentum, weight_decay=run.weight_decay
+        )
+        self.own = run.method.optimizer(self.model)
+        self.optimizers = [self.weights] if self.own is None else [self.weights, self.own]
+        self.census = Census(self.model) if gates(self.model) else None
+
+    def _rebuild(self, epochs: int) -> None:
+        """Gives the model the layers that it has after so many epochs."""
+        at = self.run.method.rebuild_at()
+        if at is not None and not self.rebuilt and epochs >= at * self.run.epochs:
+            model = self.accelerator.unwrap_model(self.wrapped, keep_fp32_wrapper=False)
+            self.accelerator.free_memory()  # lets go of the wrapper, which still watches the old parameters
+            self._install(self.run.method.rebuild(model))
+            self.rebuilt = True
 
     def _epoch(self, number: int) -> float:
         self.model.train()
@@ -127,7 +152,7 @@ class Loop:
         validation = accuracy(self.model, self.splits["validation"], self.normalise, self.accelerator)
         reading = self._read_gates()
         if reading is None:
-            return Epoch(number + 1, loss, validation, kept=self.num_weights)
+            return Epoch(number + 1, loss, validation, kept=self._count())
         ungated = self.num_weights - sum(reading.total.values())
         return Epoch(
             number + 1,
@@ -139,6 +164,10 @@ class Loop:
             keep=reading.keep,
             variance=reading.variance,
         )
+
+    def _count(self) -> int:
+        """The weights that would be left if training ended now."""
+        return sum(layer.kept for layer in count_layers(self.run.method.finish(copy.deepcopy(self.model))))
 
     def _read_gates(self) -> Reading | None:
         if self.census is None:
