@@ -39,7 +39,7 @@ class Epoch:
     validation: float
     """Validation accuracy in per cent."""
     kept: int
-    """Weights with an open gate; all of them for a method without gates."""
+    """Weights that would be left if training ended now."""
     undecided: float = 0.0
     """Fraction of gates between 0.1 and 0.9."""
     flipped: float = 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import sys
 import time
@@ -16,11 +17,11 @@ from torch.nn import functional as F
 from sparsegate.data import Dataset, Shift
 from sparsegate.gates import Census, Reading, gates
 from sparsegate.record import Epoch, Record
-from sparsegate.schedule import cosine
 
 from .batches import Batches
 from .evaluate import accuracy, count_biases, count_layers
 from .folder import RunFolder
+from .judge import SplitJudge
 from .provenance import machine, versions
 from .run import Run
 from .seed import fold
@@ -35,7 +36,14 @@ class Loop:
     """One process's work on a run, from its last checkpoint to its record."""
 
     def __init__(
-        self, run: Run[Any], data: Dataset, model: nn.Module, accelerator: Accelerator, place: RunFolder, watch: Watcher
+        self,
+        run: Run[Any],
+        data: Dataset,
+        model: nn.Module,
+        num_weights: int,
+        accelerator: Accelerator,
+        place: RunFolder,
+        watch: Watcher,
     ) -> None:
         self.run, self.place, self.accelerator = run, place, accelerator
         self.watch = watch if accelerator.is_main_process else Watcher()
@@ -60,7 +68,10 @@ class Loop:
         self.own = run.method.optimizer(self.model)
         self.optimizers = [self.weights] if self.own is None else [self.weights, self.own]
         self.census = Census(self.model) if gates(self.model) else None
-        self.num_weights = sum(each.numel() for each in self.weights.param_groups[0]["params"] if each.ndim >= 2)
+        self.num_weights = num_weights
+        self.judge = SplitJudge(
+            self.model, self.splits["train"], self.splits["validation"], self.normalise, accelerator
+        )
         self.epochs: list[Epoch] = []
         self.notes: list[str] = []
         self.seconds = 0.0
@@ -81,6 +92,7 @@ class Loop:
                     f"the loss became {loss} in epoch {number + 1}; lower lr (now {self.run.lr}) or the gates' "
                     "learning rate; nothing of this epoch was kept"
                 )
+            self.run.method.after_epoch(self.model, self.judge, (number + 1) / self.run.epochs)
             self.epochs.append(self._measure(number, loss))
             self.seconds += time.perf_counter() - began
             self._checkpoint((number + 1) * len(self.batches))
@@ -102,15 +114,22 @@ class Loop:
         # Seeded anew at every step: a resumed run draws what an uninterrupted one draws.
         torch.manual_seed(fold(self.run.seed, "step", step, self.accelerator.process_index))
         for group in self.weights.param_groups:
-            group["lr"] = self.run.lr * cosine(progress)
+            group["lr"] = self.run.lr * method.lr_factor(progress)
         method.before_step(self.model, self.own, progress)
         with self.accelerator.autocast():
             loss = F.cross_entropy(self.forward(images), labels)
         term = method.loss_term(self.model, progress)
         self.accelerator.backward(loss if term is None else loss + term)
+        self._unscale()
+        method.after_backward(self.model, progress)
         self._move()
         method.after_step(self.model, progress)
         return loss.detach()
+
+    def _unscale(self) -> None:
+        if (scaler := self.accelerator.scaler) is not None:
+            for optimizer in self.optimizers:
+                scaler.unscale_(optimizer)
 
     def _move(self) -> None:
         scaler = self.accelerator.scaler
@@ -127,7 +146,7 @@ class Loop:
         validation = accuracy(self.model, self.splits["validation"], self.normalise, self.accelerator)
         reading = self._read_gates()
         if reading is None:
-            return Epoch(number + 1, loss, validation, kept=self.num_weights)
+            return Epoch(number + 1, loss, validation, kept=self._count())
         ungated = self.num_weights - sum(reading.total.values())
         return Epoch(
             number + 1,
@@ -139,6 +158,12 @@ class Loop:
             keep=reading.keep,
             variance=reading.variance,
         )
+
+    def _count(self) -> int:
+        """The weights that would be left if training ended now."""
+        model = copy.deepcopy(self.model)
+        model.__dict__.pop("forward", None)  # accelerate's, under mixed precision: it would run the original
+        return sum(layer.kept for layer in count_layers(self.run.method.finish(model)))
 
     def _read_gates(self) -> Reading | None:
         if self.census is None:
