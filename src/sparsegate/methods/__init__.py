@@ -7,7 +7,10 @@ from sparsegate.registry import Registry
 
 from .dense import Dense
 from .learned_gates import LearnedGates
+from .magnitude import Magnitude
 
-METHODS: Registry[type[Method]] = Registry("method", {"learned_gates": LearnedGates, "dense": Dense})
+METHODS: Registry[type[Method]] = Registry(
+    "method", {"learned_gates": LearnedGates, "dense": Dense, "magnitude": Magnitude}
+)
 
-__all__ = ["METHODS", "Dense", "LearnedGates"]
+__all__ = ["METHODS", "Dense", "LearnedGates", "Magnitude"]

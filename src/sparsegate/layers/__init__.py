@@ -1,0 +1,17 @@
+"""What compared methods put on or around ordinary layers."""
+
+from .dropout import add_dropout, dropout_rates, remove_dropout, scale_dropout_
+from .mask import Masked, add_masks, apply_masks_, cut_to_, masks, remove_masks
+
+__all__ = [
+    "Masked",
+    "add_dropout",
+    "add_masks",
+    "apply_masks_",
+    "cut_to_",
+    "dropout_rates",
+    "masks",
+    "remove_dropout",
+    "remove_masks",
+    "scale_dropout_",
+]
