@@ -15,6 +15,7 @@ from sparsegate.models import MODELS
 from sparsegate.record import Record
 from sparsegate.train import Run, RunFolder, Watcher, train
 
+NOISY = {"sparse_vd"}  # processes draw noise of their own, so two of them draw other noise than one
 every_method = pytest.mark.parametrize("name", list(METHODS))
 
 
@@ -105,5 +106,5 @@ def test_it_works_under_two_processes(name, digits, tmp_path):
     record = Record.load(next(tmp_path.glob("*/record.json")))
     assert record.machine["processes"] == 2
     alone = train(a_run(name, digits), folder=tmp_path / "alone")
-    assert record.epochs[0].loss == pytest.approx(alone.epochs[0].loss, rel=1e-3)
-    assert record.kept == pytest.approx(alone.kept, rel=0.02)
+    assert record.epochs[0].loss == pytest.approx(alone.epochs[0].loss, rel=0.03 if name in NOISY else 1e-3)
+    assert record.kept == pytest.approx(alone.kept, rel=0.05 if name in NOISY else 0.02)

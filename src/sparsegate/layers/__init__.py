@@ -2,16 +2,23 @@
 
 from .dropout import add_dropout, dropout_rates, remove_dropout, scale_dropout_
 from .mask import Masked, add_masks, apply_masks_, cut_to_, masks, remove_masks
+from .noisy import Noisy
+from .wrap import Layer, layers_of, unwrap_, wrap_
 
 __all__ = [
+    "Layer",
     "Masked",
+    "Noisy",
     "add_dropout",
     "add_masks",
     "apply_masks_",
     "cut_to_",
     "dropout_rates",
+    "layers_of",
     "masks",
     "remove_dropout",
     "remove_masks",
     "scale_dropout_",
+    "unwrap_",
+    "wrap_",
 ]

@@ -8,9 +8,22 @@ from sparsegate.registry import Registry
 from .dense import Dense
 from .learned_gates import LearnedGates
 from .magnitude import Magnitude
+from .sparse_vd import SparseVD
 
 METHODS: Registry[type[Method]] = Registry(
-    "method", {"learned_gates": LearnedGates, "dense": Dense, "magnitude": Magnitude}
+    "method",
+    {
+        "learned_gates": LearnedGates,
+        "dense": Dense,
+        "magnitude": Magnitude,
+        "sparse_vd": SparseVD,
+    },
 )
 
-__all__ = ["METHODS", "Dense", "LearnedGates", "Magnitude"]
+__all__ = [
+    "METHODS",
+    "Dense",
+    "LearnedGates",
+    "Magnitude",
+    "SparseVD",
+]
