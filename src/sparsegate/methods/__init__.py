@@ -6,6 +6,8 @@ from sparsegate.method import Method
 from sparsegate.registry import Registry
 
 from .dense import Dense
+from .gsm import GSM
+from .lasso import Lasso
 from .learned_gates import LearnedGates
 from .magnitude import Magnitude
 from .sparse_vd import SparseVD
@@ -16,13 +18,17 @@ METHODS: Registry[type[Method]] = Registry(
         "learned_gates": LearnedGates,
         "dense": Dense,
         "magnitude": Magnitude,
+        "lasso": Lasso,
         "sparse_vd": SparseVD,
+        "gsm": GSM,
     },
 )
 
 __all__ = [
+    "GSM",
     "METHODS",
     "Dense",
+    "Lasso",
     "LearnedGates",
     "Magnitude",
     "SparseVD",
