@@ -1,11 +1,13 @@
 """What compared methods put on or around ordinary layers."""
 
 from .dropout import add_dropout, dropout_rates, remove_dropout, scale_dropout_
-from .mask import Masked, add_masks, apply_masks_, cut_to_, masks, remove_masks
+from .mask import Masked, add_masks, apply_masks_, cut_to_, masks, num_to_keep, remove_masks
 from .noisy import Noisy
+from .units import GatedUnits
 from .wrap import Layer, layers_of, unwrap_, wrap_
 
 __all__ = [
+    "GatedUnits",
     "Layer",
     "Masked",
     "Noisy",
@@ -16,6 +18,7 @@ __all__ = [
     "dropout_rates",
     "layers_of",
     "masks",
+    "num_to_keep",
     "remove_dropout",
     "remove_masks",
     "scale_dropout_",

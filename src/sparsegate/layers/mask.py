@@ -59,6 +59,13 @@ def apply_masks_(model: nn.Module) -> None:
         weight.masked_fill_(~mask, 0.0)
 
 
+def num_to_keep(model: nn.Module, keep: float) -> int | None:
+    """How many masked weights a cut to the fraction `keep` leaves; none if so few are left already."""
+    found = [mask for _, _, mask in masks(model).values()]
+    count = max(1, round(keep * sum(mask.numel() for mask in found)))
+    return count if sum(int(mask.sum()) for mask in found) > count else None
+
+
 @torch.no_grad()
 def cut_to_(model: nn.Module, keep: float, scores: Mapping[str, Tensor]) -> bool:
     """Leaves the fraction `keep` of all masked weights, those with the highest scores; says whether it cut.
@@ -66,12 +73,11 @@ def cut_to_(model: nn.Module, keep: float, scores: Mapping[str, Tensor]) -> bool
     One ranking over the whole network; ties go to the earlier weight. A removed weight never comes back, and nothing
     happens where so few are left already.
     """
-    found = masks(model)
-    total = sum(mask.numel() for _, _, mask in found.values())
-    count = max(1, round(keep * total))
-    live = torch.cat([mask.flatten() for _, _, mask in found.values()])
-    if int(live.sum()) <= count:
+    count = num_to_keep(model, keep)
+    if count is None:
         return False
+    found = masks(model)
+    live = torch.cat([mask.flatten() for _, _, mask in found.values()])
     flat = torch.cat([scores[name].flatten() for name in found]).masked_fill(~live, -torch.inf)
     kept = torch.zeros_like(live)
     kept[flat.argsort(descending=True, stable=True)[:count]] = True

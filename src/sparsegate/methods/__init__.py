@@ -5,11 +5,13 @@ from __future__ import annotations
 from sparsegate.method import Method
 from sparsegate.registry import Registry
 
+from .architecture import Architecture
 from .dense import Dense
 from .gsm import GSM
 from .lasso import Lasso
 from .learned_gates import LearnedGates
 from .magnitude import Magnitude
+from .obd import OBD
 from .sparse_vd import SparseVD
 
 METHODS: Registry[type[Method]] = Registry(
@@ -19,6 +21,8 @@ METHODS: Registry[type[Method]] = Registry(
         "dense": Dense,
         "magnitude": Magnitude,
         "lasso": Lasso,
+        "obd": OBD,
+        "architecture": Architecture,
         "sparse_vd": SparseVD,
         "gsm": GSM,
     },
@@ -27,6 +31,8 @@ METHODS: Registry[type[Method]] = Registry(
 __all__ = [
     "GSM",
     "METHODS",
+    "OBD",
+    "Architecture",
     "Dense",
     "Lasso",
     "LearnedGates",
