@@ -6,6 +6,7 @@ from sparsegate.method import Method
 from sparsegate.registry import Registry
 
 from .architecture import Architecture
+from .collins_kohli import CollinsKohli
 from .dense import Dense
 from .gsm import GSM
 from .lasso import Lasso
@@ -20,6 +21,7 @@ METHODS: Registry[type[Method]] = Registry(
         "learned_gates": LearnedGates,
         "dense": Dense,
         "magnitude": Magnitude,
+        "collins_kohli": CollinsKohli,
         "lasso": Lasso,
         "obd": OBD,
         "architecture": Architecture,
@@ -33,6 +35,7 @@ __all__ = [
     "METHODS",
     "OBD",
     "Architecture",
+    "CollinsKohli",
     "Dense",
     "Lasso",
     "LearnedGates",
