@@ -25,10 +25,11 @@ def test_a_cut_leaves_the_highest_scores_of_the_whole_network():
     assert model[1].weight.tolist() == [[-3.0, 4.0]]
 
 
-def test_what_was_cut_never_comes_back():
+def test_what_was_cut_never_comes_back_and_an_emptied_layer_is_said():
     model = two_layers()
     cut_to_(model, 0.5, sizes(model))
-    cut_to_(model, 0.34, {name: -size for name, size in sizes(model).items()})
+    with pytest.warns(UserWarning, match="every weight of 0.weight has been cut"):
+        cut_to_(model, 0.34, {name: -size for name, size in sizes(model).items()})
     assert model[0].weight.tolist() == [[0.0, 0.0], [0.0, 0.0]]
     assert model[1].weight.tolist() == [[-3.0, 4.0]]
 
@@ -43,7 +44,8 @@ def test_a_cut_to_what_is_left_already_changes_nothing():
 
 def test_ties_go_to_the_earlier_weight():
     model = two_layers()
-    cut_to_(model, 1 / 6, {name: torch.zeros_like(size) for name, size in sizes(model).items()})
+    with pytest.warns(UserWarning, match=r"1.weight"):
+        cut_to_(model, 1 / 6, {name: torch.zeros_like(size) for name, size in sizes(model).items()})
     assert model[0].weight.tolist() == [[1.0, 0.0], [0.0, 0.0]]
 
 

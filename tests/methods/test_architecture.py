@@ -22,11 +22,27 @@ def test_all_layers_but_the_last_have_gates_and_only_they_are_the_methods_own():
     assert len(own) + len(method.weights(model)) == len(list(model.parameters()))
 
 
-def test_a_unit_costs_its_weights_and_those_that_read_it():
+def test_every_unit_costs_the_same():
     method = Architecture(count=2.0, start=1.0, ramp=0.0)
+    model = method.prepare(nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 7), nn.Linear(7, 1)))
+    method.loss_term(model, 0.0).backward()
+    assert torch.allclose(torch.cat([gate.grad for gate in gates(model)]), torch.full((10,), 0.2))
+
+
+def test_a_layer_that_falls_silent_is_said(silent):
+    method = Architecture()
+    model = method.prepare(nn.Sequential(nn.Linear(4, 2), nn.Linear(2, 2)))
+    method.after_epoch(model, silent, 0.5)
+    gates(model)[0].data.zero_()
+    with pytest.warns(UserWarning, match="all units of 0 are silent"):
+        method.after_epoch(model, silent, 0.5)
+
+
+def test_a_unit_costs_its_weights_and_those_that_read_it():
+    method = Architecture(count=2.0, start=1.0, ramp=0.0, per="weight")
     model = method.prepare(nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 2)))
     assert method.loss_term(model, 0.0).item() == pytest.approx(2.0)  # 18 of 18 weights
-    deep = Architecture(count=1.0, start=0.5, ramp=0.0)
+    deep = Architecture(count=1.0, start=0.5, ramp=0.0, per="weight")
     model = deep.prepare(nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 2), nn.Linear(2, 1)))
     assert deep.loss_term(model, 0.0).item() == pytest.approx(0.5 * (18 + 8) / 20)
 

@@ -2,19 +2,31 @@
 
 import pytest
 
-from sparsegate.methods import LearnedGates
+from sparsegate.methods import METHODS, LearnedGates
 from sparsegate.models import MODELS
 from sparsegate.reproduce import RECIPES
 
 
 @pytest.mark.parametrize("name", RECIPES)
-def test_every_recipe_trains_its_network_on_mnist_with_all_weights_gated(name):
+def test_every_recipe_trains_its_network_on_mnist(name):
     run = RECIPES[name]()
     assert run.model in MODELS
     assert run.data == "mnist"
     assert name.startswith(f"{run.model}-")
-    assert isinstance(run.method, LearnedGates)
-    assert run.method.only == ("*",)
+
+
+@pytest.mark.parametrize("name", ["lenet5-demo", "lenet5-method1", "lenet5-method2"])
+def test_recipes_of_the_papers_method_gate_all_weights(name):
+    method = RECIPES[name]().method
+    assert isinstance(method, LearnedGates)
+    assert method.only == ("*",)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_recipe_that_is_named_after_a_method_uses_it(name):
+    for recipe in (f"lenet5-{name}", f"lenet5-{name}_penalty"):
+        if recipe in RECIPES:
+            assert RECIPES[recipe]().method_name == name
 
 
 def test_no_two_recipes_are_the_same_run():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import NamedTuple, TypeVar
 
@@ -85,6 +86,8 @@ def cut_to_(model: nn.Module, keep: float, scores: Mapping[str, Tensor]) -> bool
     for masked, part in zip(found.values(), parts, strict=True):
         masked.mask.copy_(part.view(masked.mask.shape))
     apply_masks_(model)
+    if emptied := [name for name, each in found.items() if not bool(each.mask.any())]:
+        warnings.warn(f"every weight of {', '.join(emptied)} has been cut; keep more", stacklevel=2)
     return True
 
 

@@ -13,6 +13,7 @@ from .lasso import Lasso
 from .learned_gates import LearnedGates
 from .magnitude import Magnitude
 from .obd import OBD
+from .obs import OBS
 from .sparse_vd import SparseVD
 
 METHODS: Registry[type[Method]] = Registry(
@@ -24,6 +25,7 @@ METHODS: Registry[type[Method]] = Registry(
         "collins_kohli": CollinsKohli,
         "lasso": Lasso,
         "obd": OBD,
+        "obs": OBS,
         "architecture": Architecture,
         "sparse_vd": SparseVD,
         "gsm": GSM,
@@ -34,6 +36,7 @@ __all__ = [
     "GSM",
     "METHODS",
     "OBD",
+    "OBS",
     "Architecture",
     "CollinsKohli",
     "Dense",

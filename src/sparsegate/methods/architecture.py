@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +13,7 @@ from torch.optim import Optimizer
 
 from sparsegate.compress import remove_dead_paths
 from sparsegate.layers import GatedUnits, layers_of, unwrap_, wrap_
-from sparsegate.method import Method
+from sparsegate.method import Judge, Method
 from sparsegate.schedule import cosine, ramp
 
 
@@ -19,8 +21,8 @@ from sparsegate.schedule import cosine, ramp
 class Architecture(Method):
     """A gate for every unit, learned with the weights: how wide each layer is, is learned too."""
 
-    # Differs from Srinivas and Babu 2015: 1. prices are means over the network, in which a unit counts as many times as
-    # it has weights in its layer and in the next. 2. no gate for the depth: a layer whose rectifier became the
+    # Differs from Srinivas and Babu 2015: 1. prices are means over all units, or over the weights that hang on them;
+    # theirs are sums with a factor for each layer. 2. no gate for the depth: a layer whose rectifier became the
     # identity could be merged with the next only in another network than the one that was asked for. 3. the
     # gates have an optimiser of their own, a ramp of the price, and stand still at the end.
 
@@ -29,6 +31,9 @@ class Architecture(Method):
 
     bimodal: float = 0.0
     """Price of gates that are undecided: w (1 - w), at most a quarter of this."""
+
+    per: Literal["unit", "weight"] = "unit"
+    """What is priced: every unit alike, or every weight that a unit has in its layer and in the one after it."""
 
     start: float = 0.9
     """The gates' first value; a unit speaks above one half."""
@@ -46,6 +51,8 @@ class Architecture(Method):
     """Fraction of training after which the gates stand still and only the weights move."""
 
     def __post_init__(self) -> None:
+        if self.per not in ("unit", "weight"):
+            raise ValueError(f"per is unit or weight, got {self.per!r}")
         if not (self.count >= 0 and self.bimodal >= 0):
             raise ValueError(f"prices are zero or more, got count={self.count}, bimodal={self.bimodal}")
         if not 0 <= self.start <= 1:
@@ -83,7 +90,7 @@ class Architecture(Method):
         """The price of the units that speak, and of those that are undecided."""
         prices = [
             share * (self.count * each.gate + self.bimodal * each.gate * (1 - each.gate)).mean()
-            for each, share in zip(_gated(model), _shares(model), strict=True)
+            for each, share in zip(_gated(model), self._shares(model), strict=True)
         ]
         return ramp(progress, over=self.ramp) * torch.stack(prices).sum()
 
@@ -92,6 +99,12 @@ class Architecture(Method):
         """Clips the gates to [0, 1]."""
         for each in _gated(model):
             each.gate.clamp_(0.0, 1.0)
+
+    def after_epoch(self, model: nn.Module, judge: Judge, progress: float) -> None:
+        """Says so if a layer has fallen silent."""
+        for name, module in model.named_modules():
+            if isinstance(module, GatedUnits) and not bool(module.open().any()):
+                warnings.warn(f"all units of {name} are silent; lower count or gate_lr", stacklevel=2)
 
     def finish(self, model: nn.Module) -> nn.Module:
         """An ordinary model without what silent units read and what reads them; `sg.shrink` makes it narrow."""
@@ -102,12 +115,14 @@ class Architecture(Method):
             remove_dead_paths(model, example)
         return model
 
+    def _shares(self, model: nn.Module) -> list[float]:
+        """What a gated layer at full width costs, as a fraction of the whole price."""
+        if self.per == "unit":
+            widths = [len(each.gate) for each in _gated(model)]
+            return [width / sum(widths) for width in widths]
+        sizes = [layer.weight.numel() for layer in layers_of(model).values()]
+        return [(own + following) / sum(sizes) for own, following in pairwise(sizes)]
+
 
 def _gated(model: nn.Module) -> list[GatedUnits]:
     return [module for module in model.modules() if isinstance(module, GatedUnits)]
-
-
-def _shares(model: nn.Module) -> list[float]:
-    """For each gated layer, its weights and those of the layer after it, as a fraction of all."""
-    sizes = [layer.weight.numel() for layer in layers_of(model).values()]
-    return [(own + following) / sum(sizes) for own, following in pairwise(sizes)]

@@ -7,6 +7,8 @@ import math
 import sys
 import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -92,7 +94,8 @@ class Loop:
                     f"the loss became {loss} in epoch {number + 1}; lower lr (now {self.run.lr}) or the gates' "
                     "learning rate; nothing of this epoch was kept"
                 )
-            self.run.method.after_epoch(self.model, self.judge, (number + 1) / self.run.epochs)
+            with self._noting():
+                self.run.method.after_epoch(self.model, self.judge, (number + 1) / self.run.epochs)
             self.epochs.append(self._measure(number, loss))
             self.seconds += time.perf_counter() - began
             self._checkpoint((number + 1) * len(self.batches))
@@ -168,11 +171,18 @@ class Loop:
     def _read_gates(self) -> Reading | None:
         if self.census is None:
             return None
+        with self._noting():
+            return self.census.take()
+
+    @contextmanager
+    def _noting(self) -> Iterator[None]:
+        """Writes warnings into the record, each once."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            reading = self.census.take()
-        self.notes += [note for each in caught if (note := str(each.message)) not in self.notes]
-        return reading
+            yield
+        for note in (str(each.message) for each in caught):
+            if note not in self.notes:
+                self.notes.append(note)
 
     def _checkpoint(self, step: int) -> None:
         if self.accelerator.is_main_process:
