@@ -46,30 +46,48 @@ def test_a_method_is_a_frozen_description_in_plain_values(name):
     assert json.loads(json.dumps(dataclasses.asdict(method))) is not None
 
 
+@pytest.mark.parametrize("keep", [0.0, -1.0, 1.5])
+@pytest.mark.parametrize("name", [name for name, kind in METHODS.items() if "keep" in kind.__dataclass_fields__])
+def test_a_keep_that_is_no_fraction_is_refused(name, keep):
+    with pytest.raises(ValueError, match="keep is a fraction"):
+        METHODS[name](keep=keep)
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if name != "dense"])
+def test_a_model_that_it_cannot_serve_is_refused_before_training(name):
+    with pytest.raises(ValueError, match="the model has no layer of the types"):
+        METHODS[name]().prepare(torch.nn.Sequential(torch.nn.ReLU()))
+
+
+@pytest.fixture(scope="module")
+def trained(digits, tmp_path_factory):
+    """Trains every method once: the run's folder and record by the method's name."""
+    folder = tmp_path_factory.mktemp("trained")
+    return lambda name: (folder, train(a_run(name, digits), folder=folder))  # a run that has ended is not trained again
+
+
 @every_method
-def test_it_trains(name, digits, tmp_path):
-    record = train(a_run(name, digits), folder=tmp_path)
+def test_it_trains(name, trained):
+    _, record = trained(name)
     assert record.epochs[-1].loss < record.epochs[0].loss
     assert record.test > 50  # ten classes
 
 
 @every_method
-def test_it_resumes_to_the_bit_identical_network(name, digits, tmp_path):
+def test_it_resumes_to_the_bit_identical_network(name, digits, trained, tmp_path):
     run = a_run(name, digits)
-    train(run, folder=tmp_path / "whole")
     with pytest.raises(UnpluggedError):
-        train(run, folder=tmp_path / "broken", watch=PullsThePlug())
-    train(run, folder=tmp_path / "broken")
-    whole, broken = network(run, tmp_path / "whole"), network(run, tmp_path / "broken")
+        train(run, folder=tmp_path, watch=PullsThePlug())
+    train(run, folder=tmp_path)
+    whole, broken = network(run, trained(name)[0]), network(run, tmp_path)
     assert all(torch.equal(whole[key], broken[key]) for key in whole)
 
 
 @every_method
-def test_it_finishes_to_an_ordinary_exportable_model(name, digits, tmp_path):
-    run = a_run(name, digits)
-    record = train(run, folder=tmp_path)
+def test_it_finishes_to_an_ordinary_exportable_model(name, digits, trained):
+    run, (folder, record) = a_run(name, digits), trained(name)
     model = MODELS[run.model]()
-    model.load_state_dict(network(run, tmp_path), strict=True)
+    model.load_state_dict(network(run, folder), strict=True)
     exported = torch.export.export(model.eval(), (torch.zeros(2, 1, 28, 28),))
     assert exported.module()(torch.zeros(2, 1, 28, 28)).shape == (2, 10)
     assert list(model.state_dict()) == list(MODELS[run.model]().state_dict())
@@ -77,10 +95,9 @@ def test_it_finishes_to_an_ordinary_exportable_model(name, digits, tmp_path):
 
 
 @every_method
-def test_it_counts_its_parameters_honestly(name, digits, tmp_path):
-    run = a_run(name, digits)
-    record = train(run, folder=tmp_path)
-    weights = {key: value for key, value in network(run, tmp_path).items() if value.ndim >= 2}
+def test_it_counts_its_parameters_honestly(name, digits, trained):
+    folder, record = trained(name)
+    weights = {key: value for key, value in network(a_run(name, digits), folder).items() if value.ndim >= 2}
     assert {layer.name: layer.kept for layer in record.layers} == {
         key: int((value != 0).sum()) for key, value in weights.items()
     }
@@ -88,7 +105,7 @@ def test_it_counts_its_parameters_honestly(name, digits, tmp_path):
 
 
 @every_method
-def test_it_works_under_two_processes(name, digits, tmp_path):
+def test_it_works_under_two_processes(name, digits, trained, tmp_path):
     launch = [
         sys.executable,
         "-m",
@@ -105,6 +122,6 @@ def test_it_works_under_two_processes(name, digits, tmp_path):
     assert ended.returncode == 0, ended.stderr
     record = Record.load(next(tmp_path.glob("*/record.json")))
     assert record.machine["processes"] == 2
-    alone = train(a_run(name, digits), folder=tmp_path / "alone")
+    _, alone = trained(name)
     assert record.epochs[0].loss == pytest.approx(alone.epochs[0].loss, rel=0.03 if name in NOISY else 1e-3)
     assert record.kept == pytest.approx(alone.kept, rel=0.05 if name in NOISY else 0.02)

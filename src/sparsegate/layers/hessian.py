@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from .wrap import Layer
 
-BLOCK = 2**25  # elements of all inverses that are held at a time
+BLOCK = 2**22  # elements of all inverses that are held at a time
 CHUNK = 100  # images that are run at a time
 
 
@@ -64,8 +64,10 @@ class LayerHessian:
             place = live[rows].to(torch.uint8).argsort(dim=1, descending=True, stable=True)[:, :width]
             valid = live[rows].gather(1, place)
             part = self.inputs[place.unsqueeze(2), place.unsqueeze(1)]
-            part = torch.where(valid.unsqueeze(2) & valid.unsqueeze(1), part, 0.0)
-            yield rows, place, part + torch.diag_embed((~valid).to(part))
+            if not bool(valid.all()):
+                part.mul_(valid.unsqueeze(2)).mul_(valid.unsqueeze(1))
+                part.diagonal(dim1=1, dim2=2).add_(~valid)
+            yield rows, place, part
 
 
 def measure_hessians(
