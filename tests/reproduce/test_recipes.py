@@ -2,7 +2,7 @@
 
 import pytest
 
-from sparsegate.methods import LearnedGates
+from sparsegate.methods import METHODS, LearnedGates
 from sparsegate.models import MODELS
 from sparsegate.reproduce import RECIPES
 from sparsegate.train import count_layers, empty_network
@@ -17,7 +17,7 @@ def test_every_recipe_trains_its_network_on_mnist(name):
 
 
 @pytest.mark.parametrize("name", ["lenet5-demo", "lenet5-method1", "lenet5-method2"])
-def test_the_recipes_of_the_papers_own_method_gate_all_weights(name):
+def test_recipes_of_the_papers_method_gate_all_weights(name):
     method = RECIPES[name]().method
     assert isinstance(method, LearnedGates)
     assert method.only == ("*",)
@@ -63,6 +63,13 @@ def test_recipes_with_other_layers_have_the_weights_that_they_promise(name):
 )
 def test_the_papers_count_or_its_ratio_on_alexnet_is_met_within_a_tenth(name, printed):
     assert COUNTS[name][0] == pytest.approx(printed, rel=0.1)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_recipe_that_is_named_after_a_method_uses_it(name):
+    for recipe in (f"lenet5-{name}", f"lenet5-{name}_penalty"):
+        if recipe in RECIPES:
+            assert RECIPES[recipe]().method_name == name
 
 
 def test_no_two_recipes_are_the_same_run():

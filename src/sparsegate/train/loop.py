@@ -7,6 +7,8 @@ import math
 import sys
 import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -17,11 +19,11 @@ from torch.nn import functional as F
 from sparsegate.data import Dataset, Shift
 from sparsegate.gates import Census, Reading, gates
 from sparsegate.record import Epoch, Record
-from sparsegate.schedule import cosine
 
 from .batches import Batches
 from .evaluate import accuracy, count_biases, count_layers
 from .folder import RunFolder
+from .judge import SplitJudge
 from .provenance import machine, versions
 from .run import Run
 from .seed import fold
@@ -83,6 +85,8 @@ class Loop:
                     f"the loss became {loss} in epoch {number + 1}; lower lr (now {self.run.lr}) or the gates' "
                     "learning rate; nothing of this epoch was kept"
                 )
+            with self._noting():
+                self.run.method.after_epoch(self.model, self.judge, (number + 1) / self.run.epochs)
             self._rebuild(number + 1)
             self.epochs.append(self._measure(number, loss))
             self.seconds += time.perf_counter() - began
@@ -102,6 +106,9 @@ class Loop:
         self.own = run.method.optimizer(self.model)
         self.optimizers = [self.weights] if self.own is None else [self.weights, self.own]
         self.census = Census(self.model) if gates(self.model) else None
+        self.judge = SplitJudge(
+            self.model, self.splits["train"], self.splits["validation"], self.normalise, self.accelerator
+        )
 
     def _rebuild(self, epochs: int) -> None:
         """Gives the model the layers that it has after so many epochs."""
@@ -127,15 +134,22 @@ class Loop:
         # Seeded anew at every step: a resumed run draws what an uninterrupted one draws.
         torch.manual_seed(fold(self.run.seed, "step", step, self.accelerator.process_index))
         for group in self.weights.param_groups:
-            group["lr"] = self.run.lr * cosine(progress)
+            group["lr"] = self.run.lr * method.lr_factor(progress)
         method.before_step(self.model, self.own, progress)
         with self.accelerator.autocast():
             loss = F.cross_entropy(self.forward(images), labels)
         term = method.loss_term(self.model, progress)
         self.accelerator.backward(loss if term is None else loss + term)
+        self._unscale()
+        method.after_backward(self.model, progress)
         self._move()
         method.after_step(self.model, progress)
         return loss.detach()
+
+    def _unscale(self) -> None:
+        if (scaler := self.accelerator.scaler) is not None:
+            for optimizer in self.optimizers:
+                scaler.unscale_(optimizer)
 
     def _move(self) -> None:
         scaler = self.accelerator.scaler
@@ -167,16 +181,25 @@ class Loop:
 
     def _count(self) -> int:
         """The weights that would be left if training ended now."""
-        return sum(layer.kept for layer in count_layers(self.run.method.finish(copy.deepcopy(self.model))))
+        model = copy.deepcopy(self.model)
+        model.__dict__.pop("forward", None)  # accelerate's, under mixed precision: it would run the original
+        return sum(layer.kept for layer in count_layers(self.run.method.finish(model)))
 
     def _read_gates(self) -> Reading | None:
         if self.census is None:
             return None
+        with self._noting():
+            return self.census.take()
+
+    @contextmanager
+    def _noting(self) -> Iterator[None]:
+        """Writes warnings into the record, each once."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            reading = self.census.take()
-        self.notes += [note for each in caught if (note := str(each.message)) not in self.notes]
-        return reading
+            yield
+        for note in (str(each.message) for each in caught):
+            if note not in self.notes:
+                self.notes.append(note)
 
     def _checkpoint(self, step: int) -> None:
         if self.accelerator.is_main_process:

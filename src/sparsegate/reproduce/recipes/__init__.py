@@ -8,7 +8,7 @@ from typing import Any
 from sparsegate.registry import Registry
 from sparsegate.train import Run
 
-from . import stand_ins
+from . import compare, stand_ins
 from .lenet5 import demo, method1, method2
 
 RECIPES: Registry[Callable[[], Run[Any]]] = Registry(
@@ -28,6 +28,15 @@ RECIPES: Registry[Callable[[], Run[Any]]] = Registry(
         "lenet5-circulant": stand_ins.circulant,
         "lenet5-predicted": stand_ins.predicted,
         "lenet5-product-quantised": stand_ins.product_quantised,
+        "lenet5-magnitude": compare.magnitude,
+        "lenet5-architecture": compare.architecture,
+        "lenet5-collins_kohli": compare.collins_kohli,
+        "lenet5-lasso": compare.lasso,
+        "lenet5-lasso_penalty": compare.lasso_penalty,
+        "lenet5-obd": compare.obd,
+        "lenet5-obs": compare.obs,
+        "lenet5-sparse_vd": compare.sparse_vd,
+        "lenet5-gsm": compare.gsm,
     },
 )
 
