@@ -25,7 +25,7 @@ def planned(model: nn.Module, graph: fx.GraphModule, kernels: Mapping[str, str])
     groups = _groups([found[name] for name in found if kernels.get(name, "dense") != "dense"], kernels)
     if not groups:
         return model
-    copied = fx.GraphModule(model, copy.deepcopy(graph.graph))
+    copied = fx.GraphModule(graph, copy.deepcopy(graph.graph))
     nodes = {node.name: node for node in copied.graph.nodes}
     for number, group in enumerate(groups):
         part = sparse_part(group, kernels[group[0].name])
