@@ -26,7 +26,28 @@ def cost() -> str:
     return markdown([("", "one epoch"), *seconds, *ratios])
 
 
-TABLES = {"studies": studies, "cost": cost}
+FILES = (
+    ("paper's size", "lossless"),
+    ("paper's size", "4 bits per network, tuned"),
+    ("smallest", "lossless"),
+    ("smallest", "4 bits per network, tuned"),
+    ("smallest", "2 bits per network, tuned"),
+)
+
+
+def files() -> str:
+    """Sizes and accuracies of LeNet-5 as .sg files."""
+    found = json.loads((ROOT / "results" / "lenet5-files.json").read_text())["summary"]
+    rows = [("network", "values", "`.sg` file", "weights", "test accuracy")]
+    for network, stage in FILES:
+        numbers = found[network][stage]
+        size, weights, test = numbers["sg_bytes"]["mean"], numbers["weights"]["mean"], numbers["test"]
+        accuracy = f"{test['mean']:.2f} ± {test['spread']:.2f} %"
+        rows.append((network, stage, f"{size:,.0f} bytes", f"{weights:,.0f}", accuracy))
+    return markdown(rows)
+
+
+TABLES = {"studies": studies, "cost": cost, "files": files}
 
 
 def filled(text: str) -> str:

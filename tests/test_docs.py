@@ -37,6 +37,13 @@ def test_the_readmes_commands_parse():
         parse(words[words.index("train") + 1 :])
 
 
+def test_the_page_on_running_runs(capsys):
+    torch.manual_seed(0)
+    for block in blocks(ROOT / "docs" / "run.md", "python"):
+        exec(block, {})
+    assert "whole network" in capsys.readouterr().out
+
+
 def test_the_tutorial_runs_from_top_to_bottom(tmp_path, capsys):
     space = {"runs": tmp_path}
     for block in blocks(ROOT / "docs" / "tutorial.md", "python"):

@@ -12,6 +12,7 @@ VERBS = {
     "inspect": "show a network's tensors, how sparse they are, and what its file takes",
     "compress": "write a network with zeros to a file that is truly smaller",
     "export": "write a network for programs without PyTorch: C code with the weights in it",
+    "bench": "time a network dense and sparse, by every engine that is installed",
 }
 
 USAGE = "usage: sparsegate VERB ...\n\n" + "\n".join(f"  {verb:10}{about}" for verb, about in VERBS.items())

@@ -41,6 +41,18 @@ def markdown(rows: list[Row]) -> str:
     return "\n".join([text[0], "|" + "---|" * len(heads), *text[1:]])
 
 
+def aligned(rows: list[Row]) -> str:
+    """Rows as columns of text, for a terminal.
+
+    >>> print(aligned([("a", "bbb"), ("10", "2")]))
+     a  bbb
+    10    2
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+    return "\n".join(lines)
+
+
 def _layer_row(name: str, shape: str, total: int, kept: int) -> Row:
     rate = f"{total / kept:,.1f}x" if kept else "closed"
     return name, shape, f"{total:,}", f"{kept:,}", f"{100 * (1 - kept / total):.2f} %", rate

@@ -2,21 +2,29 @@
 
 from .chain import VARIANT, Chain, Layer
 from .choice import Choice, LayerChoice, load_choices, save_choices
+from .comparison import Outcome, timings
 from .measure import interleaved
 from .network import SparseNetwork, sparse
+from .rivals import RIVALS, Forward, Rival, write_onnx
 from .triton_linear import PackedLinear, pack
 
 __all__ = [
+    "RIVALS",
     "VARIANT",
     "Chain",
     "Choice",
+    "Forward",
     "Layer",
     "LayerChoice",
+    "Outcome",
     "PackedLinear",
+    "Rival",
     "SparseNetwork",
     "interleaved",
     "load_choices",
     "pack",
     "save_choices",
     "sparse",
+    "timings",
+    "write_onnx",
 ]

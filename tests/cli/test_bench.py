@@ -1,0 +1,101 @@
+"""`sparsegate bench` on a small network."""
+
+import json
+
+import pytest
+import torch
+from jaxtyping import config
+
+from sparsegate.cli import main
+from sparsegate.compress import compress, load
+from sparsegate.models import LeNet300
+from sparsegate.speed import Speed
+
+QUICK = ("--batches", "1", "4", "--threads", "1", "--no-compile", "--seconds", "0.01")
+
+
+@pytest.fixture(autouse=True)
+def _shapes_unchecked(monkeypatch):
+    """Tracing calls a model with stand-ins for tensors, which the checks of its signature would refuse."""
+    monkeypatch.setattr(config, "jaxtyping_disable", True)
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory):
+    """A LeNet-300-100 of three classes, nine tenths of it zeros, that no run has made."""
+    model = LeNet300(num_classes=3)
+    for layer in (model.fc1, model.fc2):
+        layer.weight.data[torch.rand(layer.weight.shape, generator=torch.Generator().manual_seed(0)) < 0.9] = 0
+    path = tmp_path_factory.mktemp("networks") / "network.sg"
+    compress(model).save(path)
+    return path
+
+
+def test_the_model_of_a_file_is_the_one_that_fits_and_every_batch_has_a_row(network, capsys):
+    assert main(["bench", str(network), *QUICK]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("lenet300, medians in milliseconds\nthreads  batch  torch eager ms")
+    assert "torch.compile" not in out
+    assert [line.split()[:2] for line in out.splitlines()[2:4]] == [["1", "1"], ["1", "4"]]
+
+
+def test_the_layers_are_shown_with_what_was_chosen(network, capsys):
+    assert main(["bench", str(network), *QUICK]) == 0
+    out = capsys.readouterr().out
+    assert out.count("whole network: ") == 2
+    weight = load(network).state_dict()["fc1.weight"]
+    zeros = 100 * float((weight == 0).double().mean())
+    assert [line.split()[1] for line in out.splitlines() if line.startswith("fc1 ")] == 2 * [f"{zeros:.2f}"]
+
+
+def test_the_record_says_what_was_done_and_holds_every_time(network, tmp_path, capsys):
+    out = tmp_path / "speed.json"
+    assert main(["bench", str(network), "--model", "lenet300", *QUICK, "--out", str(out)]) == 0
+    speed = Speed.load(out)
+    assert speed.network == "lenet300"
+    assert speed.command.startswith(f"sparsegate bench {network} --model lenet300 --batches 1 4")
+    assert [timing.batch for timing in speed.timings] == [1, 4]
+    assert {"torch eager", "sparsegate"} <= set(speed.engines)
+    assert max(max(timing.differences.values()) for timing in speed.timings) < 1e-5
+    assert [each["name"] for each in speed.layers[0]["layers"]] == ["fc1", "fc2", "fc3"]
+    assert {"torch", "sparsegate", "python"} <= speed.versions.keys()
+    plots = [path.suffix for path in tmp_path.iterdir() if path != out]
+    assert sorted(plots) == [".png", ".svg"] or "pip install 'sparsegate[plot]'" in capsys.readouterr().out
+
+
+def test_a_run_names_its_model(network, tmp_path, capsys):
+    (tmp_path / "run.json").write_text(json.dumps({"model": "lenet300"}))
+    (tmp_path / "network.sg").write_bytes(network.read_bytes())
+    assert main(["bench", str(tmp_path / "network.sg"), *QUICK]) == 0
+    assert capsys.readouterr().out.startswith("lenet300,")
+
+
+@pytest.mark.slow
+def test_torch_compile_is_timed_as_well(network, python):
+    done = python("-m", "sparsegate", "bench", str(network), "--batches", "1", "--threads", "1", "--seconds", "0.01")
+    assert done.returncode == 0, done.stderr
+    assert "torch.compile ms" in done.stdout
+    assert "torch.compile failed" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        (("nowhere",), "there is no file"),
+        (("OTHER",), "none of the models has the tensors of"),
+        (("NETWORK", "--model", "lenet6"), "unknown model 'lenet6'; did you mean 'lenet5'?"),
+        (("NETWORK", "--model", "lenet5"), "conv1"),
+        (("NETWORK", "--batches", "0"), "counted from 1"),
+        (("NETWORK", "--threads", "0"), "counted from 1"),
+        (("NETWORK", "--out", "no/such/folder.json"), "there is no folder no/such"),
+    ],
+)
+def test_input_that_cannot_be_used_is_one_line(words, wanted, network, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    compress(torch.nn.Linear(3, 2)).save(tmp_path / "other.sg")
+    given = [word.replace("NETWORK", str(network)).replace("OTHER", "other.sg") for word in words]
+    assert main(["bench", *given]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("sparsegate: error: ")
+    assert error.count("\n") == 1
+    assert wanted in error
