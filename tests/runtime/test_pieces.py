@@ -257,3 +257,9 @@ def test_hooks_of_the_model_itself_are_refused():
     model.register_forward_hook(lambda _, x, y: 2 * y)
     with pytest.raises(ValueError, match="forward hooks of its own"):
         traced(model, torch.ones(2, 8))
+
+
+@pytest.mark.parametrize("layer", [nn.Conv2d(2, 4, 3), nn.Linear(8, 3)])
+def test_a_layer_alone_is_a_model(layer):
+    (piece,) = found(layer, IMAGE if isinstance(layer, nn.Conv2d) else torch.ones(2, 8))
+    assert piece.module is layer

@@ -45,7 +45,9 @@ def measured(model: nn.Module, example: Tensor) -> Choice:
     layers = [_timed(piece, inputs[piece.name]) for piece in found]
     kernels = {each.name: each.kernel for each in layers}
     all_sparse = {each.name: _tried(each, piece) for each, piece in zip(layers, found, strict=True)}
-    candidates = {"dense": dict.fromkeys(kernels, "dense"), "each": kernels, "all": all_sparse}
+    candidates = {"dense": dict.fromkeys(kernels, "dense")}
+    candidates |= {"each": kernels} if kernels not in candidates.values() else {}
+    candidates |= {"all": all_sparse} if all_sparse not in candidates.values() else {}
     plans = {name: planned(model, graph, chosen) for name, chosen in candidates.items()}
     if example.device.type == "cpu" and any(isinstance(piece.module, nn.Conv2d) for piece in found):
         for name in [name for name, chosen in candidates.items() if "dense" in chosen.values()]:

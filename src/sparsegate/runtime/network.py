@@ -38,7 +38,7 @@ class SparseNetwork(nn.Module):
             return plan(x)
         with torch.no_grad():
             out = plan(x)
-        return _InferenceOnly.apply(out, self._anchor)  # type: ignore[no-any-return,no-untyped-call]
+        return _InferenceOnly.apply(out, x, self._anchor)  # type: ignore[no-any-return,no-untyped-call]
 
     def use(self, *choices: Choice) -> None:
         """Runs by these choices from now on."""
@@ -98,7 +98,7 @@ INFERENCE_ONLY = "a network made by sg.sparse is for inference only; train the o
 
 class _InferenceOnly(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, out: Tensor, anchor: Tensor) -> Tensor:
+    def forward(ctx: Any, out: Tensor, x: Tensor, anchor: Tensor) -> Tensor:
         return out.view_as(out)
 
     @staticmethod

@@ -72,6 +72,7 @@ def traced(model: nn.Module, example: Tensor) -> fx.GraphModule:
         raise ValueError(
             "the model has forward hooks of its own, which no trace sees; remove them, or put it into another"
         )
+    model = nn.Sequential(model) if isinstance(model, nn.Linear | nn.Conv2d) else model  # torch.fx would look inside
     with torch.no_grad():
         graph = fx.GraphModule(model, trace(model, example))
     if not _shape(graph.graph.output_node()):

@@ -29,8 +29,8 @@ def planned(
         raise ValueError(f"the model has no layers {', '.join(missing)}; it has {', '.join(found)}")
     groups = _groups([found[name] for name in found if kernels.get(name, "dense") != "dense"], kernels)
     if not groups and not channels_last:
-        return model
-    copied = fx.GraphModule(model, copy.deepcopy(graph.graph))
+        return model.forward
+    copied = fx.GraphModule(graph, copy.deepcopy(graph.graph))
     if channels_last:
         _lay_out_(copied)
     nodes = {node.name: node for node in copied.graph.nodes}

@@ -1,0 +1,47 @@
+"""Ways are timed side by side, after a first call that does not count."""
+
+import time
+
+import pytest
+
+from sparsegate.runtime import interleaved
+
+
+def test_the_order_of_times_is_that_of_the_work():
+    times = interleaved({"short": lambda: time.sleep(0.001), "long": lambda: time.sleep(0.01)}, seconds=0.05)
+    assert 0.001 <= times["short"] < times["long"]
+
+
+def test_the_first_call_does_not_count():
+    calls = []
+
+    def slow_at_first():
+        calls.append(None)
+        if len(calls) == 1:
+            time.sleep(0.2)
+
+    assert interleaved({"way": slow_at_first}, seconds=0.0, least=5)["way"] < 0.1
+
+
+def test_one_slow_call_does_not_move_the_median():
+    calls = []
+
+    def slow_once():
+        calls.append(None)
+        time.sleep(0.3 if len(calls) == 3 else 0.003)
+
+    assert interleaved({"way": slow_once}, seconds=0.0, least=5)["way"] < 0.1
+
+
+def test_ways_take_turns():
+    calls = []
+    ways = {name: lambda name=name: (calls.append(name), time.sleep(0.003)) for name in "ab"}
+    interleaved(ways, seconds=0.0, least=3)
+    assert "".join(calls) == "ab" * 4  # the first round is for warming
+
+
+@pytest.mark.parametrize(("seconds", "rounds"), [(0.0, 3), (1000.0, 7)])
+def test_there_are_at_least_and_at_most_so_many_rounds(seconds, rounds):
+    calls = []
+    interleaved({"way": lambda: (calls.append(None), time.sleep(0.003))}, seconds=seconds, least=3, most=7)
+    assert len(calls) == 1 + rounds

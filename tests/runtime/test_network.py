@@ -1,0 +1,312 @@
+"""What sg.sparse gives: the model's outputs at any batch, its state, and clear refusals."""
+
+import copy
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+
+import sparsegate as sg
+from sparsegate.kernels import KERNELS, explain_missing
+from sparsegate.models import LeNet5
+from sparsegate.runtime import Choice, LayerChoice
+from sparsegate.runtime.part import ChainPart
+
+pytestmark = pytest.mark.skipif(KERNELS is None, reason="kernels not built")
+
+
+@pytest.fixture
+def model(sparsified) -> nn.Sequential:
+    """A convolution, a BatchNorm that nothing takes in, and two linear layers; as it comes out of training."""
+    torch.manual_seed(0)
+    layers = (nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(144, 30), nn.ReLU())
+    return sparsified(nn.Sequential(*layers, nn.Dropout(), nn.Linear(30, 3))).train()
+
+
+EXAMPLE = torch.randn(2, 1, 8, 8, generator=torch.Generator().manual_seed(1))
+
+
+def images(batch=5, seed=2):
+    return torch.randn(batch, 1, 8, 8, generator=torch.Generator().manual_seed(seed))
+
+
+@torch.no_grad()
+def assert_same(fast, model, x):
+    want = copy.deepcopy(model).eval()(x)
+    torch.testing.assert_close(fast(x), want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("batch", [0, 1, 2, 17, 40])
+def test_the_measured_network_gives_what_the_model_gives(sparsified, batch):
+    model = sparsified(LeNet5(), 0.95)
+    x = torch.randn(batch, 1, 28, 28)
+    assert_same(sg.sparse(model, torch.zeros(1, 1, 28, 28)), model, x)
+
+
+@pytest.mark.parametrize("kernel", ["dense", "chain", "csr"])
+@pytest.mark.parametrize("batch", [1, 5, 33])
+def test_every_kernel_gives_what_the_model_gives(model, kernel, batch):
+    assert_same(sg.sparse(model, EXAMPLE, kernel=kernel), model, images(batch))
+
+
+def test_a_layer_alone_runs_sparse(sparsified):
+    layer = sparsified(nn.Linear(40, 7))
+    fast = sg.sparse(layer, torch.zeros(1, 40), kernel="chain")
+    assert fast.choices[0].kernels == {"0": "chain"}
+    assert_same(fast, layer, torch.randn(3, 40))
+    assert list(fast.state_dict()) == ["weight", "bias"]
+
+
+def test_other_memory_formats_are_read_right(model):
+    fast = sg.sparse(model, EXAMPLE, kernel="chain")
+    wide = torch.randn(5, 8, 8, 2)
+    assert_same(fast, model, wide[..., :1].permute(0, 3, 1, 2))
+    assert_same(fast, model, images().contiguous(memory_format=torch.channels_last))
+
+
+def test_the_model_is_left_as_it_was(model):
+    before = copy.deepcopy(model.state_dict())
+    sg.sparse(model, EXAMPLE)(images())
+    assert model.training
+    assert all(parameter.requires_grad for parameter in model.parameters())
+    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode, torch.enable_grad])
+def test_it_runs_in_every_mode_of_autograd(model, mode):
+    fast = sg.sparse(model, EXAMPLE, kernel="chain")
+    with mode():
+        got = fast(images())
+    assert torch.equal(got.detach(), fast(images()).detach())
+
+
+def test_it_can_be_made_in_inference_mode(model):
+    with torch.inference_mode():
+        fast = sg.sparse(model, EXAMPLE, kernel="chain")
+    assert_same(fast, model, images())
+    fast(images())
+
+
+def test_several_threads_may_call_it_at_once(model):
+    fast = sg.sparse(model, EXAMPLE, kernel="chain", batches=None)
+    inputs = [images(batch, seed) for seed in range(4) for batch in (1, 3, 16, 20)]
+    want = [fast(x).detach() for x in inputs]
+    with ThreadPoolExecutor(4) as pool:
+        got = list(pool.map(lambda x: fast(x).detach(), inputs * 5))
+    assert all(torch.equal(one, want[number % len(want)]) for number, one in enumerate(got))
+
+
+def batches_of(fast, x):
+    """The batch size of the choice that runs this input."""
+    fast(x)
+    plan = fast._plans[len(x)]
+    return [choice.batch for choice in fast.choices if fast._plans[choice.batch] is plan]
+
+
+def test_the_nearest_batch_size_is_used_in_ratio(model):
+    fast = sg.sparse(model, EXAMPLE, batches=(1, 16))
+    dense = Choice(16, 1, "cpu", tuple(LayerChoice(name, 0.8, "dense") for name in ("0", "4", "7")))
+    chain = Choice(1, 1, "cpu", tuple(replace(layer, kernel="chain") for layer in dense.layers))
+    fast.use(chain, dense)
+    assert [batches_of(fast, images(batch)) for batch in (0, 1, 3)] == [[1]] * 3
+    assert [batches_of(fast, images(batch)) for batch in (5, 16, 300)] == [[16]] * 3  # 5 / 1 > 16 / 5
+    for batch in (0, 1, 3, 5, 16, 40):
+        assert_same(fast, model, images(batch))
+
+
+def test_batches_are_measured_at_their_sizes(model):
+    fast = sg.sparse(model, EXAMPLE, batches=(1, 16))
+    assert [choice.batch for choice in fast.choices] == [1, 16]
+    assert all(choice.dense_ms is not None for choice in fast.choices)
+
+
+def test_a_copy_is_independent_and_the_same(model):
+    fast = sg.sparse(model, EXAMPLE, kernel="chain")
+    other = copy.deepcopy(fast)
+    assert other.choices == fast.choices
+    assert torch.equal(other(images()), fast(images()))
+    before = fast(images())
+    other.load_state_dict({name: torch.zeros_like(value) for name, value in other.state_dict().items()})
+    assert torch.equal(fast(images()), before)
+    assert not other(images()).any()
+
+
+def test_the_state_is_the_models(model):
+    fast = sg.sparse(model, EXAMPLE, kernel="chain")
+    assert list(fast.state_dict()) == list(model.state_dict())
+    assert all(torch.equal(value, model.state_dict()[name]) for name, value in fast.state_dict().items())
+
+
+@pytest.mark.parametrize("kernel", ["dense", "chain", "csr"])
+def test_loaded_weights_are_packed_again(model, sparsified, kernel):
+    fast = sg.sparse(model, EXAMPLE, kernel=kernel)
+    other = sparsified(copy.deepcopy(model), seed=3)
+    nn.init.normal_(other[0].weight)  # another number of weights
+    fast.load_state_dict(other.state_dict())
+    assert_same(fast, other, images())
+
+
+def test_weights_that_were_loaded_before_a_complaint_count(model):
+    fast = sg.sparse(model, EXAMPLE, kernel="chain")
+    state = {name: 2 * value for name, value in model.state_dict().items() if name != "7.bias"}
+    with pytest.raises(RuntimeError, match=r"Missing key.*7\.bias"):
+        fast.load_state_dict(state)
+    assert_same(fast, fast.model, images())
+
+
+def test_choices_can_be_saved_and_repeated(model, tmp_path):
+    fast = sg.sparse(model, EXAMPLE, batches=(1, 4))
+    fast.save_choices(tmp_path / "choices.json")
+    for choices in (tmp_path / "choices.json", str(tmp_path / "choices.json"), fast.choices):
+        again = sg.sparse(model, EXAMPLE, choices=choices)
+        assert again.choices == fast.choices
+        assert_same(again, model, images())
+
+
+def test_choices_can_be_made_again(model):
+    fast = sg.sparse(model, EXAMPLE, kernel="chain")
+    fast.choose(batches=(3,))
+    assert [choice.batch for choice in fast.choices] == [3]
+    assert fast.choices[0].dense_ms is not None
+    assert_same(fast, model, images())
+
+
+def test_printing_shows_every_choice(model):
+    fast = sg.sparse(model, EXAMPLE, batches=(1, 4))
+    assert repr(fast) == "\n\n".join(choice.table() for choice in fast.choices)
+    assert "times as fast" in repr(fast)
+
+
+def test_a_dense_model_stays_dense_and_runs_as_it_is():
+    model = nn.Sequential(nn.Linear(20, 30), nn.ReLU(), nn.Linear(30, 3))
+    fast = sg.sparse(model, torch.zeros(2, 20))
+    assert fast._plans[2] is fast.model
+    assert_same(fast, model, torch.randn(7, 20))
+
+
+def test_all_of_a_chain_is_one_call(sparsified):
+    fast = sg.sparse(sparsified(LeNet5()), torch.zeros(1, 1, 28, 28), kernel="chain")
+    assert isinstance(fast._plans[1].__self__, ChainPart)
+
+
+# What is refused
+
+
+def test_backward_says_that_it_is_for_inference(model):
+    fast = sg.sparse(model, EXAMPLE, kernel="chain")
+    x = images().requires_grad_()
+    for run in (lambda: fast(images()).sum().backward(), lambda: torch.autograd.grad(fast(x).sum(), x)):
+        with pytest.raises(RuntimeError, match=r"inference only; train .* call sg\.sparse again"):
+            run()
+
+
+def test_no_parameter_asks_for_a_gradient(model):
+    assert not any(each.requires_grad for each in sg.sparse(model, EXAMPLE, kernel="chain").parameters())
+
+
+def test_training_is_refused(model):
+    fast = sg.sparse(model, EXAMPLE, kernel="chain")
+    with pytest.raises(RuntimeError, match="inference only"):
+        fast.train()
+    assert not fast.eval().training
+
+
+@pytest.mark.parametrize("move", [nn.Module.double, nn.Module.half, lambda fast: fast.to("meta")])
+def test_it_stays_where_it_was_measured(model, move):
+    fast = sg.sparse(model, EXAMPLE, kernel="chain")
+    with pytest.raises(RuntimeError, match=r"move the model, then call sg\.sparse again"):
+        move(fast)
+
+
+def test_an_unknown_kernel_is_refused(model):
+    with pytest.raises(ValueError, match="got 'sparse'"):
+        sg.sparse(model, EXAMPLE, kernel="sparse")
+
+
+def test_choices_of_another_model_are_refused(model, tmp_path):
+    other = sg.sparse(LeNet5(), torch.zeros(1, 1, 28, 28), kernel="chain")
+    other.save_choices(tmp_path / "choices.json")
+    with pytest.raises(ValueError, match="no layers conv1, conv2, fc1, fc2; it has 0, 4, 7"):
+        sg.sparse(model, EXAMPLE, choices=tmp_path / "choices.json")
+
+
+def test_a_kernel_in_a_file_that_nobody_knows_is_refused(model, tmp_path):
+    fast = sg.sparse(model, EXAMPLE, kernel="chain")
+    fast.save_choices(tmp_path / "choices.json")
+    text = (tmp_path / "choices.json").read_text().replace('"chain"', '"magic"')
+    (tmp_path / "choices.json").write_text(text)
+    with pytest.raises(ValueError, match="0 can run here by dense or chain, got 'magic'"):
+        sg.sparse(model, EXAMPLE, choices=tmp_path / "choices.json")
+
+
+@pytest.mark.parametrize("choices", [(), "[]", "{}"])
+def test_no_choices_are_refused(model, tmp_path, choices):
+    if choices:
+        (tmp_path / "choices.json").write_text(choices)
+        choices = tmp_path / "choices.json"
+    with pytest.raises(ValueError, match="no choice to run by"):
+        sg.sparse(model, EXAMPLE, choices=choices)
+
+
+def test_another_file_is_refused(model, tmp_path):
+    (tmp_path / "choices.json").write_text("not choices")
+    with pytest.raises(ValueError, match=r"choices\.json does not hold the choices"):
+        sg.sparse(model, EXAMPLE, choices=tmp_path / "choices.json")
+
+
+@pytest.mark.parametrize("x", [torch.zeros(3, 1, 8, 9), torch.zeros(3, 1, 8, 8).double(), torch.zeros(1, 8, 8)])
+def test_inputs_of_another_kind_are_refused(model, x):
+    with pytest.raises(ValueError, match=r"made for float32 inputs of shape \(1, 8, 8\)"):
+        sg.sparse(model, EXAMPLE, kernel="chain")(x)
+
+
+def test_an_example_that_the_model_does_not_take_is_refused(model):
+    with pytest.raises(ValueError, match="does not run on the example"):
+        sg.sparse(model, torch.zeros(1, 3, 8, 8))
+
+
+def test_a_model_that_cannot_be_traced_is_refused(written):
+    model = written(lambda m, x: m.fc(x) if x.sum() > 0 else x, fc=nn.Linear(8, 3))
+    with pytest.raises(ValueError, match=r"cannot be traced by torch\.fx"):
+        sg.sparse(model, torch.ones(2, 8))
+
+
+WITHOUT_KERNELS = """
+import json, torch, warnings
+warnings.simplefilter("ignore")
+import sparsegate as sg
+from torch import nn
+torch.set_num_threads(1)
+torch.manual_seed(0)
+model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten(), nn.Linear(72, 5000), nn.ReLU(), nn.Linear(5000, 3))
+model[2].weight.data *= torch.rand(5000, 72) < 0.001
+x = torch.randn(4, 1, 8, 8)
+found = {}
+for kernel in (None, "csr"):
+    fast = sg.sparse(model, x, kernel=kernel)
+    gap = float((fast(x) - model(x)).abs().max())
+    found[str(kernel)] = (fast.choices[0].kernels, fast.choices[0].note, gap)
+try:
+    sg.sparse(model, x, kernel="chain")
+except ValueError as error:
+    found["chain"] = str(error)
+print(json.dumps(found))
+"""
+
+
+def test_without_the_kernels_csr_serves_for_linear_layers_with_a_note(python, environment, monkeypatch):
+    monkeypatch.setitem(environment, "SPARSEGATE_KERNELS", "off")
+    ended = python("-c", WITHOUT_KERNELS)
+    assert ended.returncode == 0, ended.stderr
+    found = json.loads(ended.stdout)
+    kernels, note, gap = found["csr"]
+    assert kernels == {"0": "dense", "2": "csr", "4": "csr"}
+    assert gap < 1e-5
+    kernels, note, gap = found["None"]
+    assert set(kernels.values()) <= {"dense", "csr"}
+    assert note == explain_missing()
+    assert gap < 1e-5
+    assert found["chain"] == explain_missing()
