@@ -16,10 +16,10 @@ class LayerChoice:
     name: str
     sparsity: float
     kernel: str
-    """dense (torch), chain (the C kernels) or csr (torch's CSR matrices)."""
+    """dense (torch), chain (the C kernels), triton (those for GPUs) or csr (torch's CSR matrices)."""
     dense_ms: float | None = None
     sparse_ms: float | None = None
-    """Alone, at the example's batch; none where nothing was measured."""
+    """Alone, at the example's batch, by the fastest sparse kernel; none where nothing was measured."""
 
 
 @dataclass(frozen=True)

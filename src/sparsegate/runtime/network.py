@@ -120,8 +120,8 @@ def sparse(
     torch.Size([3, 10])
 
     Layers are timed at the example's batch, with torch's threads, on its device; with `batches` at those sizes, and
-    the nearest is used for any other. `kernel` forces one for all layers that it can run (dense, chain, csr), and
-    `choices` repeats earlier ones, from a file or another network's `choices`.
+    the nearest is used for any other. `kernel` forces one for all layers that it can run (dense, chain, triton, csr),
+    and `choices` repeats earlier ones, from a file or another network's `choices`.
     """
     made = SparseNetwork(model, example)
     if choices is not None:

@@ -1,4 +1,4 @@
-"""Parts of a network that run sparse: consecutive layers in one call, or one layer by torch's CSR matrices."""
+"""Parts of a network that run sparse: consecutive layers in one call in C, or one layer by a kernel of its own."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from .chain import Chain
 from .pieces import Piece
+from .triton_part import TritonPart
 
 
 class ChainPart(nn.Module):
@@ -39,7 +40,7 @@ class ChainPart(nn.Module):
 
 
 class CsrPart(nn.Module):
-    """One linear layer as a CSR matrix of torch: for where the kernels are missing, and for GPUs."""
+    """One linear layer as a CSR matrix of torch: for where other kernels are missing, and for GPUs."""
 
     def __init__(self, piece: Piece) -> None:
         super().__init__()
@@ -58,6 +59,8 @@ class CsrPart(nn.Module):
 
 
 def sparse_part(pieces: list[Piece], kernel: str) -> nn.Module:
-    """What runs these consecutive pieces by a kernel: `chain` takes several, `csr` one linear layer."""
+    """What runs these consecutive pieces by a kernel: `chain` takes several, `triton` one, `csr` one linear layer."""
     with torch.no_grad():
-        return ChainPart(pieces) if kernel == "chain" else CsrPart(pieces[0])
+        if kernel == "chain":
+            return ChainPart(pieces)
+        return TritonPart(pieces[0]) if kernel == "triton" else CsrPart(pieces[0])

@@ -64,7 +64,7 @@ def decode(column, value, KIND: tl.constexpr):
 def linear_one(
     x, columns, values, bias, order, out, bands, num_columns,
     KIND: tl.constexpr, RELU: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr, NUM_BANDS: tl.constexpr,
-    EARLY: tl.constexpr, VECTOR: tl.constexpr, SHARED: tl.constexpr,
+    EARLY: tl.constexpr, SHARED: tl.constexpr,
 ):
     # fmt: on
     """One image: every program adds up ROWS rows, WIDTH weights at a time.
@@ -78,8 +78,6 @@ def linear_one(
     lane = tl.arange(0, ROWS * WIDTH)
     k = lane % WIDTH
     is_row = lane // WIDTH < rows
-    if not VECTOR:
-        k = tl.where(is_row, k, width)  # hides from the compiler that k rises by one, so a thread loads single words
     at = start + (lane // WIDTH) * width + lane % WIDTH
     column, value = fetch(columns, values, at, (k < width) & is_row, KIND)
     which = tl.arange(0, ROWS)
@@ -183,9 +181,3 @@ def spread(
     )
     to = (panel * num_columns + column)[None, :] * IMAGES + tl.arange(0, IMAGES)[:, None]
     tl.store(out + to, tile, mask=is_column)
-
-
-@triton.jit
-@no_type_check
-def nothing(x):
-    """Does nothing: what a launch alone costs."""

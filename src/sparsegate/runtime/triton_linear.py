@@ -14,6 +14,7 @@ from .bands import QUANTUM, Band, cut
 from .triton_tile import Tile, choose, power_of_two
 from .triton_words import decode, encode, kind_of
 
+MISSING = 'sparse layers on CUDA need Triton: pip install "sparsegate[gpu]"'
 SPREAD_TILE = 2048  # elements that a program of the kernel spread moves
 
 
@@ -118,7 +119,7 @@ def _launch(packed: PackedLinear, x: Tensor, out: Tensor, tile: Tile) -> None:
     if len(x) == 1:
         shared = power_of_two(packed.in_features) if tile.shared else 0
         launch = kernels.linear_one[(programs,)]
-        launch(x, *layer, bands, packed.in_features, VECTOR=tile.vector, SHARED=shared, **fixed)
+        launch(x, *layer, bands, packed.in_features, SHARED=shared, **fixed)
         return
     panels, x_row = -(-len(x) // tile.images), x.stride(0)
     x = _spread(kernels, x, panels, tile) if tile.spread else x
@@ -147,7 +148,7 @@ def load_kernels(name: str) -> ModuleType:
     try:
         return import_module(f".{name}", __package__)
     except ImportError as error:
-        raise ImportError('sparse layers on CUDA need Triton: pip install "sparsegate[gpu]"') from error
+        raise ImportError(MISSING) from error
 
 
 def check_input(packed: PackedLinear, x: Tensor, *, axis: int, size: int) -> None:

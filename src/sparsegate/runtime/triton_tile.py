@@ -21,8 +21,6 @@ class Tile:
     """Several images: put the images of a column side by side first, with a kernel of its own."""
     early: bool = False
     """Begin, with the weights, while the kernel before it is still running (programmatic dependent launch)."""
-    vector: bool = True
-    """One image: every thread takes consecutive weights, four at most, rather than every 32nd."""
     shared: bool = False
     """One image: keep all of it in shared memory."""
 
