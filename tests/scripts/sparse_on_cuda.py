@@ -3,6 +3,8 @@
 A process of its own, because Triton compiles the kernels without the checks of signatures that the tests install.
 """
 
+import sys
+
 import torch
 from torch import Tensor, nn
 
@@ -29,14 +31,14 @@ def check(name: str, model: nn.Module, x: Tensor) -> None:
         fast = sg.sparse(model, x, kernel=kernel)
         for some in (slice(None), slice(1), slice(0), slice(None, None, 2)):
             near(f"{name} {x.dtype} {kernel}", fast(x[some]), wanted[some])
-        print(f"{name}, {x.dtype}\n{fast}\n", flush=True)
+        sys.stdout.write(f"{name}, {x.dtype}\n{fast}\n\n")
     near(f"{name} {x.dtype} graph", replayed(sg.sparse(model, x, kernel="triton"), x), wanted)
 
 
 def near(name: str, found: Tensor, wanted: Tensor) -> None:
     """Fails if the difference is more than rounding."""
     error = float((found.double() - wanted).norm() / wanted.norm().clamp(min=1e-9))
-    print(f"{name}, batch {len(found)}: {error:.1e}")
+    sys.stdout.write(f"{name}, batch {len(found)}: {error:.1e}\n")
     assert error < NEAR[found.dtype], f"{name}: {error}"
 
 

@@ -41,8 +41,10 @@ def fetch(columns, values, at, mask, KIND: tl.constexpr):
     """Stored weights as they are in memory: one tile of words, twice, or columns and values."""
     column = tl.load(columns + at, mask=mask, other=0)
     if KIND >= 2:
-        return column, tl.load(values + at, mask=mask, other=0.0)
-    return column, column
+        value = tl.load(values + at, mask=mask, other=0.0)
+    else:
+        value = column
+    return column, value
 
 
 @triton.jit
@@ -50,12 +52,15 @@ def fetch(columns, values, at, mask, KIND: tl.constexpr):
 def decode(column, value, KIND: tl.constexpr):
     """Columns, and values in fp32; the kinds are those of `triton_words`."""
     if KIND == 0:  # bf16 is the upper half of fp32
-        return column & 0xFFFF, (column & -65536).to(tl.float32, bitcast=True)
-    if KIND == 1:
-        return column & 0xFFFF, (column >> 16).to(tl.int16).to(tl.float16, bitcast=True).to(tl.float32)
-    if KIND == 2:
-        return column.to(tl.int32) & 0xFFFF, value.to(tl.float32)
-    return column, value.to(tl.float32)
+        spot = column & 0xFFFF
+        weight = (column & -65536).to(tl.float32, bitcast=True)
+    elif KIND == 1:
+        spot = column & 0xFFFF
+        weight = (column >> 16).to(tl.int16).to(tl.float16, bitcast=True).to(tl.float32)
+    else:
+        spot = column.to(tl.int32) & 0xFFFF if KIND == 2 else column
+        weight = value.to(tl.float32)
+    return spot, weight
 
 
 # fmt: off

@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from .pieces import Piece, padding_of
 from .triton_conv import PackedConv2d, pack_conv
-from .triton_linear import MISSING, PackedLinear, pack
+from .triton_launch import MISSING
+from .triton_linear import PackedLinear, pack
 from .triton_words import DTYPES
 
 
