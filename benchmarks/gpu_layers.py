@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import copy
 import json
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -257,7 +256,7 @@ def main() -> None:
 def save(rows: list[dict[str, Any]], floor: dict[str, float], options: argparse.Namespace) -> None:
     result = {
         "title": "Sparse layers on a GPU, by graph replay: microseconds of one layer",
-        "command": f"python benchmarks/gpu_layers.py {' '.join(sys.argv[1:])}".strip(),
+        "command": f"python benchmarks/gpu_layers.py --dtype {options.dtype} --rounds {options.rounds}",
         "machine": machine(),
         "versions": versions() | {"triton": version("triton")},
         "floors": floor,

@@ -15,6 +15,8 @@ from .triton_linear import PackedLinear, check_input, pack, unpack
 from .triton_tile import Tile, power_of_two
 
 MAX_ELEMENTS = 1 << 30  # the kernel counts in 32 bits, and padding adds some
+FEW_PIXELS = 1024
+"""Up to these, programs of fewer pixels, so that there are more of them."""
 PAD_TILE = 1024  # elements that a program of the kernel pad writes
 
 Pair = tuple[int, int]
@@ -109,8 +111,10 @@ def conv(
 def choose_conv(num_words: int, out: Float[Tensor, "batch rows out_y out_x"]) -> Tile:
     """A tile for so many kept weights and such outputs; its images are pixels."""
     num_rows = out.shape[1]
-    width = min(16, max(4, power_of_two(num_words // num_rows) // 4))
-    return Tile(1, width, 2, min(256, power_of_two(out.numel() // num_rows)))
+    num_pixels = out.numel() // num_rows
+    widest, pixels = (32, 64) if num_pixels <= FEW_PIXELS else (16, 256)
+    width = min(widest, max(4, power_of_two(num_words // num_rows) // 4))
+    return Tile(1, width, 2, min(pixels, power_of_two(num_pixels)))
 
 
 class Plan:
