@@ -33,15 +33,21 @@ def test_one_slow_call_does_not_move_the_median():
     assert interleaved({"way": slow_once}, seconds=0.0, least=5)["way"] < 0.1
 
 
-def test_ways_take_turns():
+def test_ways_take_turns_and_none_always_comes_first():
     calls = []
-    ways = {name: lambda name=name: (calls.append(name), time.sleep(0.003)) for name in "ab"}
+    ways = {name: lambda name=name: (calls.append(name), time.sleep(0.11)) for name in "ab"}
     interleaved(ways, seconds=0.0, least=3)
-    assert "".join(calls) == "ab" * 4  # the first round is for warming
+    assert "".join(calls) == "ab" + "ab" + "ba" + "ab"  # the first round is for warming
 
 
-@pytest.mark.parametrize(("seconds", "rounds"), [(0.0, 3), (1000.0, 7)])
+def test_quick_ways_are_called_in_blocks_of_which_half_counts():
+    calls = []
+    interleaved({"way": lambda: (calls.append(None), time.sleep(0.004))}, seconds=0.0, least=2)
+    assert 1 + 1 + 2 <= len(calls) <= 1 + 1 + 4
+
+
+@pytest.mark.parametrize(("seconds", "rounds"), [(0.0, 3), (1000.0, 4)])
 def test_there_are_at_least_and_at_most_so_many_rounds(seconds, rounds):
     calls = []
-    interleaved({"way": lambda: (calls.append(None), time.sleep(0.003))}, seconds=seconds, least=3, most=7)
+    interleaved({"way": lambda: (calls.append(None), time.sleep(0.11))}, seconds=seconds, least=3, most=4)
     assert len(calls) == 1 + rounds

@@ -10,6 +10,8 @@ import torch
 
 BLOCK = 0.01
 """Seconds of calls in a row that are counted, after as many that are not: each finds the caches as it left them."""
+ENOUGH = 10.0
+"""Seconds after which the least number of rounds is given up."""
 SLOW = 0.1
 """Seconds of a call after which nothing is left in the caches of before."""
 
@@ -37,7 +39,7 @@ def interleaved(
 
 def _goes_on(rounds: int, elapsed: float, seconds: float, least: int, most: int) -> bool:
     if rounds < least:
-        return elapsed < 20 * seconds  # a network that takes seconds is not run again and again
+        return elapsed < ENOUGH  # a network that takes seconds is not run again and again
     return rounds < most and elapsed < seconds
 
 
