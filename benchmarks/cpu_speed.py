@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 from speed_cases import CASES, DEEPSPARSE, EAGER, OURS, WIRED, Case
-from speed_ways import Block, DeepSparse, block, medians
+from speed_ways import DeepSparse, Way, in_process, medians
 from torch import Tensor, nn
 
 from sparsegate.atomic import write_atomically
@@ -28,7 +28,6 @@ from sparsegate.train import machine, versions
 
 CHAIN = "ours, all chain"
 Row = dict[str, Any]
-Ways = dict[str, tuple[Block, Tensor]]
 
 
 class Bench:
@@ -83,8 +82,8 @@ class Bench:
 
     def _row(self, case: Case, model: nn.Module, x: Tensor, fast: SparseNetwork) -> Row:
         ways = self._ways(case, model, x, fast)
-        times = medians({name: way for name, (way, _) in ways.items()}, seconds=self._options.seconds)
-        wanted = ways[EAGER][1]
+        times = medians(ways, seconds=self._options.seconds)
+        wanted = ways[EAGER].output
         scale = float(wanted.abs().max())
         choice = min(fast.choices, key=lambda each: abs(each.batch - len(x)))
         return {
@@ -96,22 +95,22 @@ class Bench:
             "times_deepsparse": round(times[DEEPSPARSE] / times[OURS], 3) if DEEPSPARSE in times else None,
             "chosen": choice.kernels,
             "chosen_at_batch": choice.batch,
-            "differences": {name: float((out - wanted).abs().max()) / scale for name, (_, out) in ways.items()},
+            "differences": {name: float((way.output - wanted).abs().max()) / scale for name, way in ways.items()},
         }
 
-    def _ways(self, case: Case, model: nn.Module, x: Tensor, fast: SparseNetwork) -> Ways:
+    def _ways(self, case: Case, model: nn.Module, x: Tensor, fast: SparseNetwork) -> dict[str, Way]:
         """Every engine, prepared; one that fails is noted, and the rest of the table stands."""
-        makers: dict[str, Callable[[], tuple[Block, Tensor]]] = {
+        makers: dict[str, Callable[[], Way]] = {
             name: partial(_by_rival, name, model, x, case.threads) for name in self._engines if name in case.engines
         }
         if self._deepsparse is not None and DEEPSPARSE in case.engines:
             makers[DEEPSPARSE] = partial(self._deepsparse.prepare, model, x, threads=case.threads)
         if not case.whole:
-            makers[CHAIN] = lambda: _in_process(sparse(model, x, kernel="chain"), x)
+            makers[CHAIN] = lambda: in_process(sparse(model, x, kernel="chain"), x)
         if case.hard_wired:
-            makers[WIRED] = lambda: _in_process(_hard_wired(model, x), x)
-        makers[OURS] = lambda: _in_process(fast, x)
-        ways: Ways = {}
+            makers[WIRED] = lambda: in_process(_hard_wired(model, x), x)
+        makers[OURS] = lambda: in_process(fast, x)
+        ways: dict[str, Way] = {}
         for name, make in makers.items():
             try:
                 ways[name] = make()
@@ -121,14 +120,9 @@ class Bench:
         return ways
 
 
-def _by_rival(name: str, model: nn.Module, x: Tensor, threads: int) -> tuple[Block, Tensor]:
+def _by_rival(name: str, model: nn.Module, x: Tensor, threads: int) -> Way:
     with torch.inference_mode():
-        return _in_process(RIVALS[name].prepare(model, x, threads=threads), x)
-
-
-def _in_process(forward: Any, x: Tensor) -> tuple[Block, Tensor]:
-    with torch.inference_mode():
-        return block(partial(forward, x)), forward(x).clone()
+        return in_process(RIVALS[name].prepare(model, x, threads=threads), x)
 
 
 def _hard_wired(model: nn.Module, x: Tensor) -> Any:
@@ -159,7 +153,8 @@ def targets(rows: list[Row]) -> list[Row]:
     for case in CASES:
         for (who, whom), wanted in case.wanted.items():
             for batch, least in zip(case.batches, wanted, strict=False):
-                times = next((r["milliseconds"] for r in rows if (r["case"], r["batch"]) == (case.name, batch)), {})
+                same = [row for row in rows if (row["case"], row["batch"]) == (case.name, batch)]
+                times = same[0]["milliseconds"] if same else {}
                 ratio = round(times[whom] / times[who], 3) if {who, whom} <= times.keys() else None
                 about = {"case": case.name, "who": who, "against": whom, "batch": batch, "wanted": least}
                 found.append({**about, "measured": ratio, "reached": None if ratio is None else ratio >= least})
@@ -187,7 +182,7 @@ def options_of(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--engines", nargs="+", default=["onnxruntime", "openvino"], choices=[*RIVALS][1:])
     parser.add_argument("--compile", action="store_true", help="time torch.compile too, which takes minutes more")
     parser.add_argument("--deepsparse", type=Path, metavar="PYTHON", help="Python of an environment with DeepSparse")
-    parser.add_argument("--seconds", type=float, default=1.5, help="for the engines at one batch of one case")
+    parser.add_argument("--seconds", type=float, default=1.0, help="for the engines at one batch of one case")
     parser.add_argument("--time-limit", type=float, default=900, help="begin nothing after so many seconds")
     parser.add_argument("--results", type=Path, default=Path("results"))
     return parser.parse_args(argv)

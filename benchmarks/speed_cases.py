@@ -58,6 +58,7 @@ def pruned(build: Callable[[], nn.Module], sparsities: tuple[float, ...]) -> nn.
     layers = [each for each in model.modules() if isinstance(each, nn.Linear | nn.Conv2d)]
     for layer, sparsity in zip(layers, sparsities, strict=True):
         prune_(layer.weight, round((1 - sparsity) * layer.weight.numel()))
+        assert layer.bias is not None
         nn.init.normal_(layer.bias, std=0.01)
     return model.eval()
 
@@ -141,7 +142,7 @@ def _never_slower(name: str, sparsity: float) -> Case:
     num_layers = sum(isinstance(each, nn.Linear | nn.Conv2d) for each in model().modules())
     build = partial(pruned, model, (sparsity,) * num_layers)
     title = f"never slower: {name}, {100 * sparsity:g} %"
-    shape: tuple[int, ...] = model.image_shape  # type: ignore[assignment]
+    shape: tuple[int, ...] = model.image_shape  # type: ignore[attr-defined]
     return Case(title, shape, build, engines=(EAGER,), wanted={(OURS, EAGER): (0.97,) * 4})
 
 

@@ -69,3 +69,17 @@ def test_a_network_without_weights_has_a_rate_and_no_division_by_zero():
 def test_a_record_of_another_format_is_refused(other):
     with pytest.raises(ValueError, match=f"a record of format {FORMAT} was wanted"):
         Record.from_json({**RECORD.to_json(), "format": None, **other})
+
+
+def test_indices_are_one_for_each_value_unless_none_is_missing_or_the_layer_says_so():
+    layers = (Layer("a", (10, 10), 100, 5), Layer("b", (2, 10), 20, 20), Layer("c", (4, 4), 16, 6, indices=3))
+    record = dataclasses.replace(RECORD, layers=layers)
+    assert record.kept == 5 + 20 + 6
+    assert record.num_with_indices == record.kept + 5 + 0 + 3
+    assert Record.from_json(json.loads(json.dumps(record.to_json()))) == record
+
+
+def test_a_layer_that_says_nothing_of_indices_writes_nothing_as_records_did_before():
+    value = RECORD.to_json()
+    assert all("indices" not in layer for layer in value["layers"])
+    assert Record.from_json(value) == RECORD

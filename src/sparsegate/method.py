@@ -7,6 +7,20 @@ import abc
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from sparsegate.schedule import cosine
+
+
+class Judge(abc.ABC):
+    """What a method may ask between two epochs; the answers are the same on every process."""
+
+    @abc.abstractmethod
+    def accuracy(self) -> float:
+        """Percentage of the validation images that the model, as it is now, labels rightly."""
+
+    @abc.abstractmethod
+    def images(self, count: int) -> Tensor:
+        """The first so many training images, normalised; all of them if there are fewer."""
+
 
 class Method(abc.ABC):
     """A way to make a network smaller, as a few moments in training.
@@ -24,6 +38,18 @@ class Method(abc.ABC):
     def finish(self, model: nn.Module) -> nn.Module:
         """Turns the trained model into an ordinary one; may work in place."""
 
+    def rebuild_at(self) -> float | None:
+        """Progress from which on the model is the rebuilt one, 1 for after training; never unless overridden."""
+        return None
+
+    def rebuild(self, model: nn.Module) -> nn.Module:
+        """Puts other layers into a model in the course of training; may work in place.
+
+        Called once, at the end of an epoch, before new optimisers are made; on resuming, too, before the checkpoint
+        is loaded. So the new shapes follow from the settings and the old shapes, never from the weights.
+        """
+        return model
+
     def weights(self, model: nn.Module) -> list[nn.Parameter]:
         """The parameters that the loop's own optimiser trains: all of them, unless the method moves some itself."""
         return list(model.parameters())
@@ -32,6 +58,10 @@ class Method(abc.ABC):
         """An optimiser of the method's own, stepped and saved by the loop; none unless overridden."""
         return None
 
+    def lr_factor(self, progress: float) -> float:
+        """The factor on the weights' learning rate at this moment: a cosine from one to zero, unless overridden."""
+        return cosine(progress)
+
     def before_step(self, model: nn.Module, optimizer: Optimizer | None, progress: float) -> None:
         """Called before the forward pass of every step, with the method's own optimiser: the place for schedules."""
 
@@ -39,5 +69,11 @@ class Method(abc.ABC):
         """A scalar to add to the loss; none unless overridden."""
         return None
 
+    def after_backward(self, model: nn.Module, progress: float) -> None:
+        """Called when the gradients are there and the optimisers have not moved yet; gradients may be changed."""
+
     def after_step(self, model: nn.Module, progress: float) -> None:
         """Called after the optimisers of every step: the place for cuts and projections."""
+
+    def after_epoch(self, model: nn.Module, judge: Judge, progress: float) -> None:
+        """Called after every epoch, before it is measured and saved: the place for what costs more than a step."""

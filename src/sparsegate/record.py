@@ -21,12 +21,21 @@ class Layer:
     shape: tuple[int, ...]
     total: int
     kept: int
-    """Elements that are not zero."""
+    """Elements that are not zero; of a layer with another in its place, the numbers that this one stores."""
+    indices: int | None = None
+    """Numbers stored to say where the kept ones belong; None: one for each, or none at all if all are kept."""
 
     @property
     def sparsity(self) -> float:
-        """Percentage of elements that are zero."""
+        """Percentage of elements that are not kept."""
         return 100 * (1 - self.kept / self.total)
+
+    @property
+    def num_indices(self) -> int:
+        """Numbers stored to say where the kept ones belong."""
+        if self.indices is not None:
+            return self.indices
+        return self.kept if self.kept < self.total else 0
 
 
 @dataclass(frozen=True)
@@ -39,7 +48,7 @@ class Epoch:
     validation: float
     """Validation accuracy in per cent."""
     kept: int
-    """Weights with an open gate; all of them for a method without gates."""
+    """Weights that would be left if training ended now."""
     undecided: float = 0.0
     """Fraction of gates between 0.1 and 0.9."""
     flipped: float = 0.0
@@ -96,8 +105,8 @@ class Record:
 
     @property
     def num_with_indices(self) -> int:
-        """The paper's second count: every kept weight and an index for it."""
-        return 2 * self.kept
+        """The paper's second count: every kept weight and what says where it belongs."""
+        return self.kept + sum(layer.num_indices for layer in self.layers)
 
     def to_json(self) -> dict[str, Any]:
         """A dictionary of plain values, with the derived counts beside the measured ones."""
@@ -108,7 +117,9 @@ class Record:
             "rate_with_biases": round(self.rate_with_biases, 2),
             "num_with_indices": self.num_with_indices,
         }
-        return {"format": FORMAT, **dataclasses.asdict(self), "derived": derived}
+        fields = dataclasses.asdict(self)
+        fields["layers"] = tuple({k: v for k, v in layer.items() if v is not None} for layer in fields["layers"])
+        return {"format": FORMAT, **fields, "derived": derived}
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Record:

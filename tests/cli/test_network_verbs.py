@@ -6,7 +6,7 @@ from safetensors.torch import save_file
 
 from sparsegate.cli import main
 from sparsegate.compress import load
-from sparsegate.methods import LearnedGates
+from sparsegate.methods import LearnedGates, Svd
 from sparsegate.models import LeNet300
 from sparsegate.train import RunFolder, train
 
@@ -101,6 +101,13 @@ def test_bits_of_a_run_report_the_accuracy_before_after_and_tuned(run_folder, tm
     assert all(word in out for word in ("3 bits: before validation", "after validation", "tuned validation"))
     weights = torch.cat([each.flatten() for each in load(target).state_dict().values() if each.ndim > 1])
     assert len(weights[weights != 0].unique()) <= 8
+
+
+def test_a_network_with_other_layers_than_its_model_is_tried_with_them(small, tmp_path, capsys):
+    run = small(method=Svd(rank=5))
+    record = train(run, folder=tmp_path)
+    assert main(["compress", str(tmp_path / run.name), str(tmp_path / "small.sg"), "--bits", "8", "--tune", "1"]) == 0
+    assert f"before validation {record.validation:.2f} %, test {record.test:.2f} %" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,11 @@ import pytest
 
 from sparsegate.cli import main
 from sparsegate.cli.train import parse
-from sparsegate.methods import Dense, LearnedGates
+from sparsegate.methods import METHODS, Dense, LearnedGates, Magnitude
 from sparsegate.penalty import Penalty
 from sparsegate.record import Record
 from sparsegate.reproduce import RECIPES
+from sparsegate.schedule import Rounds
 from sparsegate.train import Run
 
 RUN_FLAGS = {
@@ -35,7 +36,26 @@ def words(digits, folder):
     return ["train", "lenet300", *flags]
 
 
-@pytest.mark.parametrize(("method", "flags"), [("learned_gates", RUN_FLAGS | GATE_FLAGS), ("dense", RUN_FLAGS)])
+STAND_IN_FLAGS = {
+    "svd": {"--rank", "--fraction", "--at"},
+    "fastfood": {"--features", "--permutation"},
+    "acdc": {"--depth", "--width", "--diagonal-lr", "--permutation"},
+    "neuron": {"--keep", "--at"},
+    "tensor_train": {"--rank", "--modes"},
+    "circulant": {"--signs"},
+    "predicted": {"--keep", "--width", "--channels", "--pixels"},
+    "product_quantised": {"--length", "--num-codes", "--at", "--start"},
+}
+
+
+@pytest.mark.parametrize(
+    ("method", "flags"),
+    [
+        ("learned_gates", RUN_FLAGS | GATE_FLAGS),
+        ("dense", RUN_FLAGS),
+        *((name, RUN_FLAGS | {"--only"} | flags) for name, flags in STAND_IN_FLAGS.items()),
+    ],
+)
 def test_the_flags_change_only_on_purpose(method, flags, capsys):
     with pytest.raises(SystemExit):
         main(["train", "lenet5", "--method", method, "--help"])
@@ -45,6 +65,16 @@ def test_the_flags_change_only_on_purpose(method, flags, capsys):
 def test_flags_change_the_settings_of_a_model():
     run = parse(["lenet5", "--epochs", "20", "--penalty.count", "10", "--seed", "3"]).run
     assert run == Run(model="lenet5", epochs=20, seed=3, method=LearnedGates(penalty=Penalty(count=10.0)))
+
+
+def test_flags_of_other_methods_and_of_their_parts():
+    words = ["lenet5", "--method", "magnitude", "--keep", "0.1", "--rounds.count", "5", "--factors", "conv*", "0.5"]
+    assert parse(words).run.method == Magnitude(keep=0.1, rounds=Rounds(count=5), factors=(("conv*", 0.5),))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_is_its_default_without_flags(method):
+    assert parse(["lenet5", "--method", method]).run.method == METHODS[method]()
 
 
 def test_a_model_without_flags_is_the_default_run():

@@ -1,6 +1,7 @@
 """Ways are timed side by side, after a first call that does not count."""
 
 import time
+from itertools import groupby
 
 import pytest
 
@@ -33,15 +34,18 @@ def test_one_slow_call_does_not_move_the_median():
     assert interleaved({"way": slow_once}, seconds=0.0, least=5)["way"] < 0.1
 
 
-def test_ways_take_turns():
+def turns(**settings):
+    """Whose turn it was, of two ways that are slow enough to be called a few times only."""
     calls = []
     ways = {name: lambda name=name: (calls.append(name), time.sleep(0.003)) for name in "ab"}
-    interleaved(ways, seconds=0.0, least=3)
-    assert "".join(calls) == "ab" * 4  # the first round is for warming
+    interleaved(ways, **settings)
+    return "".join(name for name, _ in groupby(calls))
+
+
+def test_ways_take_turns():
+    assert turns(seconds=0.0, least=3) == "ab" * 4  # the first round is for warming
 
 
 @pytest.mark.parametrize(("seconds", "rounds"), [(0.0, 3), (1000.0, 7)])
 def test_there_are_at_least_and_at_most_so_many_rounds(seconds, rounds):
-    calls = []
-    interleaved({"way": lambda: (calls.append(None), time.sleep(0.003))}, seconds=seconds, least=3, most=7)
-    assert len(calls) == 1 + rounds
+    assert turns(seconds=seconds, least=3, most=7) == "ab" * (1 + rounds)

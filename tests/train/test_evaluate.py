@@ -6,6 +6,7 @@ from accelerate import Accelerator
 from torch import nn
 
 from sparsegate.data import Normalise, Split
+from sparsegate.layers import StandIn
 from sparsegate.train import accuracy, count_biases, count_layers
 
 PLAIN = Normalise(0.0, 1.0)
@@ -76,3 +77,26 @@ def test_tied_weights_are_counted_once():
     tied = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
     tied[1].weight = tied[0].weight
     assert [layer.name for layer in count_layers(tied)] == ["0.weight"]
+
+
+class Toy(StandIn):
+    """Two vectors and a matrix in the place of a 3 by 4 weight, seven numbers beside them to say where they belong."""
+
+    num_indices = 7
+
+    def __init__(self):
+        super().__init__()
+        self.stands_for = (3, 4)
+        self.vectors = nn.ParameterList([nn.Parameter(torch.zeros(2)), nn.Parameter(torch.ones(3))])
+        self.matrix = nn.Parameter(torch.zeros(2, 2))
+        self.bias = nn.Parameter(torch.zeros(3))
+        self.register_buffer("order", torch.arange(4), persistent=False)
+
+
+def test_all_numbers_of_a_stand_in_are_weights_zeros_and_vectors_too_and_its_bias_is_not():
+    model = nn.Sequential(nn.Linear(2, 4), Toy(), nn.Linear(3, 2))
+    before, layer, after = count_layers(model)
+    assert (layer.name, layer.shape, layer.total, layer.kept) == ("1.weight", (3, 4), 12, 2 + 3 + 4)
+    assert layer.num_indices == 7
+    assert (before.name, before.total, after.name, after.total) == ("0.weight", 8, "2.weight", 6)
+    assert count_biases(model)[0] == 4 + 3 + 2

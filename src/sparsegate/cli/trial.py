@@ -10,8 +10,7 @@ from torch import Tensor, nn
 
 from sparsegate.compress import tune_
 from sparsegate.data import Shift, load_data
-from sparsegate.models import MODELS
-from sparsegate.train import Batches, accuracy
+from sparsegate.train import Batches, Run, accuracy, empty_network
 
 
 class Trial:
@@ -42,6 +41,6 @@ class Trial:
         return model.state_dict()
 
     def _model(self, state: dict[str, Tensor]) -> nn.Module:
-        model = MODELS[self._settings["model"]](num_classes=self._data.num_classes)
+        model = empty_network(Run.from_json(self._settings), self._data.num_classes)
         model.load_state_dict(state)
         return model.to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]

@@ -8,6 +8,7 @@ from .format import Format
 from .network import Packed, compress, load
 from .order import order_units_
 from .quantise import quantise_
+from .readers import linear_readers
 from .sg_head import matching_model
 from .sg_write import encode_sg
 from .shrink import shrink
@@ -24,6 +25,7 @@ __all__ = [
     "compress",
     "encode_sg",
     "is_hooked",
+    "linear_readers",
     "load",
     "matching_model",
     "module_of",

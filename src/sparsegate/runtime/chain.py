@@ -21,6 +21,8 @@ from sparsegate.kernels import KERNELS
 from .matrix import LANES, LONG, POINTER, CRows, CSlices, Rows, Slices, Weights, columns_in_block
 
 MAX_VECTORS = 4
+WORTH_A_THREAD = 100_000
+"""Steps of a kernel, each some nanoseconds, for which it pays to wake another thread."""
 MOST_COLUMNS = 2**16  # of slices, whose columns are 16-bit numbers
 
 
@@ -148,8 +150,9 @@ class Chain:
     ) -> Float[Tensor, "batch features"]:
         """The flat outputs of images, by as many threads as torch has."""
         images = images.contiguous()
-        count, threads = len(images), torch.get_num_threads()
+        count = len(images)
         form = self._form_for.get(count) or self._form(count)
+        threads = min(torch.get_num_threads(), 1 + count * form.work // WORTH_A_THREAD)
         out = images.new_empty((count, self.out_size))
         scratch = _scratch(form.scratch * threads)
         kind = VARIANT if variant is None else variant
@@ -171,6 +174,7 @@ class _Form:
 
     def __init__(self, layers: tuple[Layer, ...], single: bool, vectors: int) -> None:
         self.single = int(single)
+        self.work = sum(_steps(layer) for layer in layers) // (1 if single else LANES)  # for one image
         self._keep: list[Any] = []  # what C has pointers into
         packed = (CLayer * len(layers))(*(self._layer(layer, vectors) for layer in layers))
         channels, height, width = layers[0].in_shape
@@ -210,6 +214,11 @@ class _Form:
     def _kept(self, arrays: Rows | Slices) -> CRows | CSlices:
         self._keep.append(arrays)
         return arrays.as_c()
+
+
+def _steps(layer: Layer) -> int:
+    """Multiplications of one image, sixteen at a time where a convolution has as many places."""
+    return len(layer.weights.value) * -(-prod(layer.conv_shape) // LANES)
 
 
 def _positions(layer: Layer) -> int:

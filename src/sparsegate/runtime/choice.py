@@ -34,6 +34,8 @@ class Choice:
     sparse_ms: float | None = None
     """The whole network."""
     note: str = ""
+    channels_last: bool = False
+    """Whether dense convolutions run with their channels last."""
 
     @property
     def kernels(self) -> dict[str, str]:
@@ -50,7 +52,8 @@ class Choice:
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
         head = f"batch {self.batch}, {self.threads} thread{'s' * (self.threads > 1)}, {self.device}"
-        return "\n".join([head, *lines, self._sum(), *([self.note] if self.note else [])])
+        layout = ["dense convolutions run with their channels last"] * self.channels_last
+        return "\n".join([head, *lines, *layout, self._sum(), *([self.note] if self.note else [])])
 
     def _sum(self) -> str:
         if self.dense_ms is None or self.sparse_ms is None:

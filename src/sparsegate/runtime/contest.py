@@ -35,7 +35,10 @@ def forced(model: nn.Module, example: Tensor, kernel: str) -> Choice:
 
 @torch.no_grad()
 def measured(model: nn.Module, example: Tensor) -> Choice:
-    """The fastest of: every layer by the kernel that is faster alone, all sparse, all dense."""
+    """The fastest of: every layer by the kernel that is faster alone, all sparse, all dense.
+
+    Each is tried with dense convolutions as they are, and with their channels last.
+    """
     graph = traced(model, example)
     inputs = _inputs(graph, example)
     found = pieces(graph)
@@ -44,6 +47,10 @@ def measured(model: nn.Module, example: Tensor) -> Choice:
     all_sparse = {each.name: _tried(each, piece) for each, piece in zip(layers, found, strict=True)}
     candidates = {"dense": dict.fromkeys(kernels, "dense"), "each": kernels, "all": all_sparse}
     plans = {name: planned(model, graph, chosen) for name, chosen in candidates.items()}
+    if example.device.type == "cpu" and any(isinstance(piece.module, nn.Conv2d) for piece in found):
+        for name in [name for name, chosen in candidates.items() if "dense" in chosen.values()]:
+            candidates[f"{name}, last"] = candidates[name]
+            plans[f"{name}, last"] = planned(model, graph, candidates[name], channels_last=True)
     times = interleaved({name: partial(plan, example) for name, plan in plans.items()}, seconds=1.0)
     best = min(times, key=lambda name: times[name])
     best = best if times[best] < 0.99 * times["dense"] else "dense"
@@ -53,7 +60,7 @@ def measured(model: nn.Module, example: Tensor) -> Choice:
     )
     note = explain_missing() if KERNELS is None and example.device.type == "cpu" else ""
     context = (len(example), torch.get_num_threads(), str(example.device))
-    return Choice(*context, chosen, 1e3 * times["dense"], 1e3 * times[best], note)
+    return Choice(*context, chosen, 1e3 * times["dense"], 1e3 * times[best], note, best.endswith("last"))
 
 
 def _tried(layer: LayerChoice, piece: Piece) -> str:

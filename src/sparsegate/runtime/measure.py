@@ -8,7 +8,10 @@ from collections.abc import Callable, Mapping
 
 import torch
 
-IN_A_ROW = 5  # and as many before them that are not counted, so that each finds the caches as it left them
+IN_A_ROW = 5
+"""Calls of a quick way that are counted together, after as many that are not: each finds the caches as it left them."""
+QUICK, SLOW = 0.002, 0.1
+"""Seconds."""
 
 
 def interleaved(
@@ -25,13 +28,25 @@ def interleaved(
         way()  # packs, allocates, warms
     began = time.perf_counter()
     rounds = 0
-    while rounds < least or (rounds < most and time.perf_counter() - began < seconds):
+    while rounds < 1 or _goes_on(rounds, time.perf_counter() - began, seconds, least, most):
         for name, way in ways.items():
-            quick = rounds and taken[name][0] < 0.002
-            blocks = [_timed(way) for _ in range(2 * IN_A_ROW if quick else 2)]
-            taken[name] += blocks[len(blocks) // 2 :]
+            taken[name] += _block(way, taken[name][0] if rounds else SLOW)
         rounds += 1
     return {name: statistics.median(each) for name, each in taken.items()}
+
+
+def _goes_on(rounds: int, elapsed: float, seconds: float, least: int, most: int) -> bool:
+    if rounds < least:
+        return elapsed < 20 * seconds  # a network that takes seconds is not run again and again
+    return rounds < most and elapsed < seconds
+
+
+def _block(way: Callable[[], object], expected: float) -> list[float]:
+    """Some calls in a row; the first half is not counted, unless a call is so long that nothing is left of before."""
+    if expected >= SLOW:
+        return [_timed(way)]
+    count = IN_A_ROW if expected < QUICK else 1
+    return [_timed(way) for _ in range(2 * count)][count:]
 
 
 def _timed(way: Callable[[], object]) -> float:

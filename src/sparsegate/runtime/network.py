@@ -48,7 +48,7 @@ class SparseNetwork(nn.Module):
         self._plans = {}
         graph = traced(self.model, self.example)
         for choice in choices:
-            self._plans[choice.batch] = planned(self.model, graph, choice.kernels)
+            self._plans[choice.batch] = planned(self.model, graph, choice.kernels, channels_last=choice.channels_last)
 
     def choose(self, batches: Sequence[int] | None = None) -> None:
         """Measures again, for the example's batch or for those asked for."""

@@ -5,6 +5,7 @@ from .evaluate import accuracy, count_biases, count_layers
 from .folder import RunFolder
 from .launch import is_main_process, train
 from .loop import DivergedError
+from .network import empty_network
 from .provenance import machine, versions
 from .run import Run
 from .watch import TensorBoard, Watcher, Watchers
@@ -20,6 +21,7 @@ __all__ = [
     "accuracy",
     "count_biases",
     "count_layers",
+    "empty_network",
     "is_main_process",
     "machine",
     "train",

@@ -48,6 +48,11 @@ class Checkpoints:
         for old in self._files()[:-KEPT]:
             old.unlink(missing_ok=True)
 
+    def last_step(self) -> int:
+        """How many steps the newest checkpoint has behind it; 0 if there is none."""
+        files = self._files()
+        return int(files[-1].stem.removeprefix("step-")) if files else 0
+
     def resume(self, model: nn.Module, optimizers: Sequence[Optimizer]) -> tuple[int, dict[str, Any]]:
         """Loads the newest checkpoint into model and optimisers; step 0 and no notes if there is none."""
         files = self._files()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from accelerate import Accelerator
 from torch import nn
 
 from sparsegate.data import Normalise, Split
+from sparsegate.layers import StandIn
 from sparsegate.record import Layer
 
 BATCH = 1000
@@ -29,15 +32,29 @@ def accuracy(model: nn.Module, split: Split, normalise: Normalise, accelerator: 
 
 
 def count_layers(model: nn.Module) -> tuple[Layer, ...]:
-    """The weights of an ordinary model, tied ones once: every parameter of two or more dimensions."""
-    return tuple(
-        Layer(name, tuple(weight.shape), weight.numel(), int(torch.count_nonzero(weight)))
-        for name, weight in model.named_parameters()
-        if weight.ndim >= 2
-    )
+    """The weights of an ordinary model, tied ones once: every parameter of two or more dimensions, every stand-in."""
+    counted = _of_stand_ins(model)
+    layers: list[Layer] = []
+    for path, module in model.named_modules():
+        if isinstance(module, StandIn):
+            shape = module.stands_for
+            name = f"{path}.weight"
+            layers.append(Layer(name, shape, math.prod(shape), module.num_values, module.num_indices))
+        for tensor, weight in module.named_parameters(path, recurse=False):
+            if weight.ndim >= 2 and weight not in counted:
+                counted.add(weight)
+                layers.append(Layer(tensor, tuple(weight.shape), weight.numel(), int(torch.count_nonzero(weight))))
+    return tuple(layers)
 
 
 def count_biases(model: nn.Module) -> tuple[int, int]:
     """How many parameters are not weights, and how many of those are not zero."""
-    others = [parameter for parameter in model.parameters() if parameter.ndim < 2]
+    weights = _of_stand_ins(model)
+    others = [each for each in model.parameters() if each.ndim < 2 and each not in weights]
     return sum(each.numel() for each in others), sum(int(torch.count_nonzero(each)) for each in others)
+
+
+def _of_stand_ins(model: nn.Module) -> set[nn.Parameter]:
+    """The parameters that stand-ins count themselves: all of theirs but the biases."""
+    stand_ins = [module for module in model.modules() if isinstance(module, StandIn)]
+    return {each for module in stand_ins for name, each in module.named_parameters() if name != "bias"}

@@ -16,6 +16,7 @@ from sparsegate.data import Dataset, load_data
 from sparsegate.models import MODELS
 from sparsegate.record import Record
 
+from .evaluate import count_layers
 from .folder import RunFolder
 from .heap import keep_freed_memory
 from .loop import Loop
@@ -35,9 +36,9 @@ def train(run: Run[Any], *, folder: Path | str = "runs", watch: Watcher | None =
         return record
     keep_freed_memory()
     data = load_data(run.data)
-    model = _build(run, data)
+    model, num_weights = _build(run, data)
     accelerator = _accelerator(run)
-    loop = Loop(run, data, model, accelerator, place, watch or Watcher())
+    loop = Loop(run, data, model, num_weights, accelerator, place, watch or Watcher())
     with place.opened() if accelerator.is_main_process else nullcontext():
         try:
             return loop.train(command)
@@ -50,14 +51,16 @@ def is_main_process() -> bool:
     return bool(PartialState().is_main_process)
 
 
-def _build(run: Run[Any], data: Dataset) -> nn.Module:
+def _build(run: Run[Any], data: Dataset) -> tuple[nn.Module, int]:
+    """The model, prepared by the run's method, and how many weights it had before."""
     build = MODELS[run.model]
     wanted = build.image_shape  # type: ignore[attr-defined]
     if data.image_shape != wanted:
         raise ValueError(f"{run.model} takes images of shape {wanted}, {run.data} has {data.image_shape}")
     torch.manual_seed(fold(run.seed, "weights"))
-    model: nn.Module = run.method.prepare(build(num_classes=data.num_classes))
-    return model
+    model = build(num_classes=data.num_classes)
+    num_weights = sum(layer.total for layer in count_layers(model))
+    return run.method.prepare(model), num_weights
 
 
 def _accelerator(run: Run[Any]) -> Accelerator:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import sys
 import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -16,11 +19,11 @@ from torch.nn import functional as F
 from sparsegate.data import Dataset, Shift
 from sparsegate.gates import Census, Reading, gates
 from sparsegate.record import Epoch, Record
-from sparsegate.schedule import cosine
 
 from .batches import Batches
 from .evaluate import accuracy, count_biases, count_layers
 from .folder import RunFolder
+from .judge import SplitJudge
 from .provenance import machine, versions
 from .run import Run
 from .seed import fold
@@ -35,7 +38,14 @@ class Loop:
     """One process's work on a run, from its last checkpoint to its record."""
 
     def __init__(
-        self, run: Run[Any], data: Dataset, model: nn.Module, accelerator: Accelerator, place: RunFolder, watch: Watcher
+        self,
+        run: Run[Any],
+        data: Dataset,
+        model: nn.Module,
+        num_weights: int,
+        accelerator: Accelerator,
+        place: RunFolder,
+        watch: Watcher,
     ) -> None:
         self.run, self.place, self.accelerator = run, place, accelerator
         self.watch = watch if accelerator.is_main_process else Watcher()
@@ -51,22 +61,16 @@ class Loop:
             accelerator.process_index,
             accelerator.num_processes,
         )
-        self.model = model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
-        self.wrapped = accelerator.prepare_model(self.model)
-        self.forward = torch.compile(self.wrapped) if run.compile else self.wrapped
-        self.weights = torch.optim.SGD(
-            run.method.weights(self.model), lr=run.lr, momentum=run.momentum, weight_decay=run.weight_decay
-        )
-        self.own = run.method.optimizer(self.model)
-        self.optimizers = [self.weights] if self.own is None else [self.weights, self.own]
-        self.census = Census(self.model) if gates(self.model) else None
-        self.num_weights = sum(each.numel() for each in self.weights.param_groups[0]["params"] if each.ndim >= 2)
+        self.num_weights = num_weights
+        self.rebuilt = False
+        self._install(model)
         self.epochs: list[Epoch] = []
         self.notes: list[str] = []
         self.seconds = 0.0
 
     def train(self, command: str) -> Record:
         """Runs the steps that are left, then finishes."""
+        self._rebuild(self.place.checkpoints.last_step() // len(self.batches))
         step, notes = self.place.checkpoints.resume(self.model, self.optimizers)
         self.epochs = [Epoch(**each) for each in notes.get("epochs", [])]
         self.notes, self.seconds = notes.get("notes", []), notes.get("seconds", 0.0)
@@ -81,11 +85,39 @@ class Loop:
                     f"the loss became {loss} in epoch {number + 1}; lower lr (now {self.run.lr}) or the gates' "
                     "learning rate; nothing of this epoch was kept"
                 )
+            with self._noting():
+                self.run.method.after_epoch(self.model, self.judge, (number + 1) / self.run.epochs)
+            self._rebuild(number + 1)
             self.epochs.append(self._measure(number, loss))
             self.seconds += time.perf_counter() - began
             self._checkpoint((number + 1) * len(self.batches))
             self.watch.measured(self.epochs[-1])
         return self._finish(command)
+
+    def _install(self, model: nn.Module) -> None:
+        """Makes a model the one that is trained, with new optimisers."""
+        run, device = self.run, self.accelerator.device
+        self.model = model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.wrapped = self.accelerator.prepare_model(self.model)
+        self.forward = torch.compile(self.wrapped) if run.compile else self.wrapped
+        self.weights = torch.optim.SGD(
+            run.method.weights(self.model), lr=run.lr, momentum=run.momentum, weight_decay=run.weight_decay
+        )
+        self.own = run.method.optimizer(self.model)
+        self.optimizers = [self.weights] if self.own is None else [self.weights, self.own]
+        self.census = Census(self.model) if gates(self.model) else None
+        self.judge = SplitJudge(
+            self.model, self.splits["train"], self.splits["validation"], self.normalise, self.accelerator
+        )
+
+    def _rebuild(self, epochs: int) -> None:
+        """Gives the model the layers that it has after so many epochs."""
+        at = self.run.method.rebuild_at()
+        if at is not None and not self.rebuilt and epochs >= at * self.run.epochs:
+            model = self.accelerator.unwrap_model(self.wrapped, keep_fp32_wrapper=False)
+            self.accelerator.free_memory()  # lets go of the wrapper, which still watches the old parameters
+            self._install(self.run.method.rebuild(model))
+            self.rebuilt = True
 
     def _epoch(self, number: int) -> float:
         self.model.train()
@@ -102,15 +134,22 @@ class Loop:
         # Seeded anew at every step: a resumed run draws what an uninterrupted one draws.
         torch.manual_seed(fold(self.run.seed, "step", step, self.accelerator.process_index))
         for group in self.weights.param_groups:
-            group["lr"] = self.run.lr * cosine(progress)
+            group["lr"] = self.run.lr * method.lr_factor(progress)
         method.before_step(self.model, self.own, progress)
         with self.accelerator.autocast():
             loss = F.cross_entropy(self.forward(images), labels)
         term = method.loss_term(self.model, progress)
         self.accelerator.backward(loss if term is None else loss + term)
+        self._unscale()
+        method.after_backward(self.model, progress)
         self._move()
         method.after_step(self.model, progress)
         return loss.detach()
+
+    def _unscale(self) -> None:
+        if (scaler := self.accelerator.scaler) is not None:
+            for optimizer in self.optimizers:
+                scaler.unscale_(optimizer)
 
     def _move(self) -> None:
         scaler = self.accelerator.scaler
@@ -127,7 +166,7 @@ class Loop:
         validation = accuracy(self.model, self.splits["validation"], self.normalise, self.accelerator)
         reading = self._read_gates()
         if reading is None:
-            return Epoch(number + 1, loss, validation, kept=self.num_weights)
+            return Epoch(number + 1, loss, validation, kept=self._count())
         ungated = self.num_weights - sum(reading.total.values())
         return Epoch(
             number + 1,
@@ -140,14 +179,27 @@ class Loop:
             variance=reading.variance,
         )
 
+    def _count(self) -> int:
+        """The weights that would be left if training ended now."""
+        model = copy.deepcopy(self.model)
+        model.__dict__.pop("forward", None)  # accelerate's, under mixed precision: it would run the original
+        return sum(layer.kept for layer in count_layers(self.run.method.finish(model)))
+
     def _read_gates(self) -> Reading | None:
         if self.census is None:
             return None
+        with self._noting():
+            return self.census.take()
+
+    @contextmanager
+    def _noting(self) -> Iterator[None]:
+        """Writes warnings into the record, each once."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            reading = self.census.take()
-        self.notes += [note for each in caught if (note := str(each.message)) not in self.notes]
-        return reading
+            yield
+        for note in (str(each.message) for each in caught):
+            if note not in self.notes:
+                self.notes.append(note)
 
     def _checkpoint(self, step: int) -> None:
         if self.accelerator.is_main_process:

@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar, get_type_hints
 
 from sparsegate.method import Method
 from sparsegate.methods import METHODS, LearnedGates
@@ -90,6 +90,17 @@ class Run(Generic[AnyMethod]):
         settings = _plain(self)
         return {**settings, "method": {"name": self.method_name, **settings["method"]}}
 
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Run[Any]:
+        """The run in a dictionary that `to_json` made.
+
+        >>> Run.from_json(Run(epochs=5).to_json()) == Run(epochs=5)
+        True
+        """
+        method = dict(value["method"])
+        kind = METHODS[method.pop("name")]
+        return cls(**{**value, "method": _from_plain(kind, method)})
+
 
 def _plain(value: Any) -> Any:
     """A setting as a JSON file gives it back, with whole numbers as floats where floats are wanted."""
@@ -102,3 +113,12 @@ def _plain(value: Any) -> Any:
         name: float(each) if kind.startswith("float") and isinstance(each, int) else _plain(each)
         for name, (kind, each) in fields.items()
     }
+
+
+def _from_plain(kind: Any, value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(value)
+    if not dataclasses.is_dataclass(kind):
+        return value
+    kinds = get_type_hints(kind)
+    return kind(**{name: _from_plain(kinds[name], each) for name, each in value.items()})  # type: ignore[operator]

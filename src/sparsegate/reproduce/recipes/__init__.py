@@ -3,15 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from sparsegate.methods import LearnedGates
 from sparsegate.registry import Registry
 from sparsegate.train import Run
 
+from . import compare, stand_ins
 from .lenet5 import demo, method1, method2
 
-RECIPES: Registry[Callable[[], Run[LearnedGates]]] = Registry(
-    "recipe", {"lenet5-demo": demo, "lenet5-method1": method1, "lenet5-method2": method2}
+RECIPES: Registry[Callable[[], Run[Any]]] = Registry(
+    "recipe",
+    {
+        "lenet5-demo": demo,
+        "lenet5-method1": method1,
+        "lenet5-method2": method2,
+        "lenet5-svd": stand_ins.svd,
+        "lenet5-svd-quarter": stand_ins.svd_quarter,
+        "lenet5-fastfood-1024": stand_ins.fastfood_1024,
+        "lenet5-fastfood-32": stand_ins.fastfood_32,
+        "lenet5-fastfood-16": stand_ins.fastfood_16,
+        "lenet5-acdc": stand_ins.acdc,
+        "lenet5-neuron": stand_ins.neuron,
+        "lenet5-tensor-train": stand_ins.tensor_train,
+        "lenet5-circulant": stand_ins.circulant,
+        "lenet5-predicted": stand_ins.predicted,
+        "lenet5-product-quantised": stand_ins.product_quantised,
+        "lenet5-magnitude": compare.magnitude,
+        "lenet5-architecture": compare.architecture,
+        "lenet5-collins_kohli": compare.collins_kohli,
+        "lenet5-lasso": compare.lasso,
+        "lenet5-lasso_penalty": compare.lasso_penalty,
+        "lenet5-obd": compare.obd,
+        "lenet5-obs": compare.obs,
+        "lenet5-sparse_vd": compare.sparse_vd,
+        "lenet5-gsm": compare.gsm,
+    },
 )
 
 __all__ = ["RECIPES"]

@@ -1,0 +1,50 @@
+"""The adaptive Fastfood transform S H G P H B in the place of a fully connected layer."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from .hadamard import Hadamard
+from .stand_in import StandIn
+
+
+class Fastfood(StandIn):
+    """Three learned diagonals, a fixed permutation P and Walsh-Hadamard transforms H between them.
+
+    >>> Fastfood(nn.Linear(800, 500), features=1024).num_values  # three diagonals of 1024
+    3072
+
+    The inputs are padded with zeros to a power of two, n; each n features have their own block of diagonals. It starts
+    as a random Gaussian map does: B is signs, G is Gaussian, S makes the outputs as large as He's start would.
+    """
+
+    # Differs from Yang et al. 2014: 1. S starts at one constant, not at the lengths of Gaussian rows; it is learned
+    # anyway. 2. S has no entries for features that are cut off. 3. a bias is added to the features.
+
+    def __init__(self, layer: nn.Linear, *, features: int | None = None, seed: int = 0) -> None:
+        super().__init__()
+        self.stands_for = (layer.out_features, layer.in_features)
+        self.features = layer.out_features if features is None else features
+        if self.features < 1:
+            raise ValueError(f"features is at least 1, got {features}")
+        self.size = 1 << (layer.in_features - 1).bit_length()
+        blocks = -(-self.features // self.size)
+        self.hadamard = Hadamard(self.size)
+        self.signs = nn.Parameter(torch.randint(0, 2, (blocks, self.size)).float() * 2 - 1)  # B
+        self.gains = nn.Parameter(torch.randn(blocks, self.size))  # G
+        self.scales = nn.Parameter(torch.full((self.features,), 2**0.5))  # S
+        self.bias = nn.Parameter(torch.zeros(self.features)) if layer.bias is not None else None
+        draw = torch.Generator().manual_seed(seed)
+        order = [block * self.size + torch.randperm(self.size, generator=draw) for block in range(blocks)]
+        self.register_buffer("order", torch.cat(order), persistent=False)  # P, of all blocks
+        self.to(layer.weight.device, layer.weight.dtype)
+
+    def forward(self, x: Float[Tensor, "*batch inputs"]) -> Float[Tensor, "*batch features"]:
+        """The features, before the model's own non-linearity."""
+        padded = nn.functional.pad(x, (0, self.size - x.shape[-1])).unsqueeze(-2)
+        mixed = self.hadamard(padded * self.signs)
+        shuffled = mixed.flatten(-2).index_select(-1, self.get_buffer("order")).unflatten(-1, self.gains.shape)
+        mixed = self.hadamard(shuffled * self.gains).flatten(-2)[..., : self.features]
+        return mixed * self.scales if self.bias is None else torch.addcmul(self.bias, mixed, self.scales)
