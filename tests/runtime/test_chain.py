@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from sparsegate.kernels import KERNELS
 from sparsegate.runtime import VARIANT, Chain, Layer, reference
-from sparsegate.runtime.chain import _MEMORY
+from sparsegate.runtime.chain import _MEMORY, WORTH_A_THREAD
 
 pytestmark = pytest.mark.skipif(KERNELS is None, reason="kernels not built")
 
@@ -23,6 +23,14 @@ every_variant = pytest.mark.parametrize("variant", range(VARIANT + 1), ids=VARIA
 every_batch = pytest.mark.parametrize("count", BATCHES, ids="batch {}".format)
 with_threads = pytest.mark.parametrize("threads", [1, 2], ids="threads {}".format)
 unhurried = settings(deadline=None)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def eager_threads():
+    """Lets threads share the work of small layers too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sparsegate.runtime.chain.WORTH_A_THREAD", 1)
+        yield
 
 
 def size_of(layers, x):
@@ -276,3 +284,13 @@ def test_the_lines_of_a_narrow_image_begin_where_those_of_the_cache_do():
     narrow, wide = convolution(1, (2, 10, 10)), convolution(1, (2, 10, 11))  # outputs of eight and of nine in a line
     assert [each.phase(single=True) for each in (narrow, wide)] == [(10, 16), (10, 11)]
     assert narrow.phase(single=False) == (10, 10)
+
+
+@pytest.mark.parametrize(("rows", "threads"), [(10, 1), (3000, 2)])
+def test_a_thread_is_woken_only_where_there_is_work_for_it(images, monkeypatch, rows, threads):
+    monkeypatch.setattr("sparsegate.runtime.chain.WORTH_A_THREAD", WORTH_A_THREAD)
+    chain = Chain([Layer(torch.ones(rows, 100), None, (100, 1, 1))])  # 1 000 or 300 000 weights
+    _MEMORY.size = 0
+    with torch_threads(2):
+        chain(torch.zeros(1, 100))
+    assert _MEMORY.size == threads * chain._form(1).scratch

@@ -68,9 +68,10 @@ MODELS = {
 }
 
 
-def plan_of(model, x, kernel="chain", **kernels):
+def plan_of(model, x, kernel="chain", channels_last=False, **kernels):
     graph = traced(model, x)
-    return planned(model, graph, {piece.name: kernel for piece in pieces(graph)} | kernels)
+    chosen = {piece.name: kernel for piece in pieces(graph)} | kernels
+    return planned(model, graph, chosen, channels_last=channels_last)
 
 
 def parts(plan):
@@ -100,9 +101,10 @@ def test_any_one_layer_may_stay_dense(sparsified, name):
     model = sparsified(shaken(make()))
     x = torch.randn(3, *shape)
     for piece in pieces(traced(model, x)):
-        plan = plan_of(model, x, **{piece.name: "dense"})
-        assert piece.name not in [name for part in parts(plan) for name in part]
-        torch.testing.assert_close(plan(x), model(x), rtol=1e-5, atol=1e-5)
+        for channels_last in (False, True):
+            plan = plan_of(model, x, channels_last=channels_last, **{piece.name: "dense"})
+            assert piece.name not in [name for part in parts(plan) for name in part]
+            torch.testing.assert_close(plan(x), model(x), rtol=1e-5, atol=1e-5)
 
 
 @torch.no_grad()
@@ -172,3 +174,27 @@ def test_the_model_is_not_changed_by_its_plan(sparsified):
     plan_of(model, torch.zeros(1, 4, 8, 8))(torch.randn(2, 4, 8, 8))
     assert [name for name, _ in model.named_modules()] == names
     assert all(torch.equal(state[name], value) for name, value in model.state_dict().items())
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("batch", [1, 5])
+def test_channels_that_stand_last_change_nothing_but_the_layout(sparsified, name, batch):
+    make, shape = MODELS[name]
+    model = sparsified(shaken(make()))
+    x = torch.randn(batch, *shape)
+    got = plan_of(model, x, "dense", channels_last=True)(x)
+    torch.testing.assert_close(got, model(x), rtol=1e-5, atol=1e-5)
+    assert got.is_contiguous()  # as the model's own, so that a caller may view it
+    layouts = [m.weight.is_contiguous() for m in model.modules() if isinstance(m, nn.Conv2d)]
+    assert all(layouts)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("batch", [1, 5])
+def test_with_channels_last_a_view_is_still_possible(written, batch):
+    modules = {"conv": nn.Conv2d(2, 4, 3), "norm": nn.BatchNorm2d(4), "fc": nn.Linear(36, 3)}
+    model = written(lambda m, x: m.fc(m.norm(m.conv(x)).view(x.size(0), -1)), **modules)
+    x = torch.randn(batch, 2, 5, 5)
+    plan = plan_of(model, x, "dense", channels_last=True)
+    torch.testing.assert_close(plan(x), model(x), rtol=1e-5, atol=1e-5)

@@ -50,10 +50,19 @@ def planned(
 
 
 def _lay_out_(graph: fx.GraphModule) -> None:
-    """Gives every convolution a copy of its weights with the channels last; the model keeps its own."""
+    """Gives every convolution a copy of its weights with the channels last; the model keeps its own.
+
+    What comes out of them cannot always be viewed as before, so views may copy, and the output is laid out as usual.
+    """
     for name, module in list(graph.named_modules()):
         if isinstance(module, nn.Conv2d):
             graph.set_submodule(name, copy.deepcopy(module).to(memory_format=torch.channels_last))  # type: ignore[call-overload]
+    for node in graph.graph.nodes:
+        if node.op == "call_method" and node.target == "view" and torch.dtype not in map(type, node.args):
+            node.target = "reshape"
+    output = graph.graph.output_node()
+    with graph.graph.inserting_before(output):
+        output.args = (graph.graph.call_method("contiguous", output.args),)
 
 
 def _input_shape(graph: fx.GraphModule) -> tuple[int, ...]:
