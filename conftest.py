@@ -14,5 +14,7 @@ with warnings.catch_warnings():
 
 if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")  # Triton's kernels run in its interpreter
-collect_ignore_glob = [] if find_spec("triton") else ["src/sparsegate/runtime/triton_*kernels.py"]
+collect_ignore_glob = ["tests/scripts/*"] + (
+    [] if find_spec("triton") else ["src/sparsegate/runtime/triton_*kernels.py"]
+)
 torch.set_num_threads(1)  # many small tensors; and two processes share the cores in some tests
