@@ -3,7 +3,7 @@
 Every time is that of one launch in a graph of many, replayed; contenders take turns; medians. *Cold*: every launch has
 its own copy of the weights, so many that none is in cache. *Warm*: all share one, as in a network that is asked again
 and again. All but cuSPARSE compute the bias. The floor is the larger of an empty kernel's launch and
-the time in which the packed layer's bytes could be copied.
+the time in which the packed layer's bytes could be read at the speed of a large kernel's reads and writes.
 """
 
 from __future__ import annotations
@@ -12,22 +12,21 @@ import argparse
 import copy
 import json
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import dataclass
 from importlib.metadata import version
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import torch
 from gpu_clock import Replay, Work, bandwidth, medians
-from gpu_tiles import begun_early, candidates, conv_candidates
+from gpu_empty import least, nothing
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from sparsegate.runtime.triton_conv import conv, pack_conv, reference_conv
-from sparsegate.runtime.triton_linear import linear, load_kernels, pack, reference_linear
-from sparsegate.runtime.triton_tile import Tile
+from sparsegate.runtime.triton_launch import begins_early
+from sparsegate.runtime.triton_linear import linear, pack, reference_linear
 from sparsegate.train.provenance import machine, versions
 
 BATCHES = (1, 2, 4, 8, 16, 64)
@@ -76,7 +75,6 @@ class Bench:
     launches: int
     cache: int
     """Bytes of the device's last cache."""
-    max_tiles: int
 
     def copies(self, num_bytes: int) -> int:
         """So many that, when the first comes round again, it is no longer in cache."""
@@ -141,57 +139,20 @@ def is_right(found: Tensor, wanted: Tensor) -> bool:
     return bool(error < TOLERANCE[found.dtype])
 
 
-def tune(
-    tiles: Iterable[Tile], start: Callable[[Tile], Work], right: Callable[[Tile], bool], bench: Bench, copies: int
-) -> Any:
-    """Microseconds by tile, the fastest first; the four fastest again, begun early. Tiles that fail are named."""
-    found: dict[Tile, float] = {}
-    failed: list[dict[str, Any]] = []
-
-    def attempt(tile: Tile) -> None:
-        try:
-            if not right(tile):
-                raise ArithmeticError("wrong outputs")
-            replay = Replay(start(tile), copies=copies, launches=bench.launches)
-            found[tile] = sorted(replay.microseconds() for _ in range(5))[2]
-        except Exception as error:  # a tile may ask for more than the device has
-            failed.append({"tile": asdict(tile), "error": f"{type(error).__name__}: {str(error)[:200]}"})
-
-    for tile in tiles:
-        attempt(tile)
-    if bench.device.type == "cuda":
-        for tile in sorted(found, key=found.__getitem__)[:4]:
-            attempt(begun_early(tile))
-    return sorted(found.items(), key=lambda each: each[1]), failed
-
-
 def measure(layer: Layer, batch: int, made: Any, bench: Bench) -> dict[str, Any]:
-    """One row of the table: the best tile, and everything again, cold and warm, in turns."""
+    """One row of the table: everything cold and warm, in turns."""
     (weight, bias), (packed, multiply, reference) = made
     x = images(layer, batch, bench)
     wanted = reference(packed, x)
+    torch.full_like(wanted, float("nan"))  # its memory is the next output's
+    if not is_right(multiply(packed, x), wanted):
+        raise ArithmeticError(f"wrong outputs of {layer.name}, batch {batch}")
     num_bytes = sum(each.nbytes for each in packed.buffers())
     copies = [packed, *(copy.deepcopy(packed) for _ in range(bench.copies(num_bytes) - 1))]
-
-    def right(tile: Tile) -> bool:
-        torch.full_like(wanted, float("nan"))  # its memory is the next output's
-        return is_right(multiply(packed, x, tile=tile), wanted)
-
-    rows = getattr(packed, "rows", packed)
-    tiles = conv_candidates() if layer.plane else candidates(rows.num_words / rows.out_features, batch)
-    start = lambda tile: lambda number: multiply(copies[number], x, tile=tile)  # noqa: E731
-    tuned, failed = tune(islice(tiles, bench.max_tiles), start, right, bench, len(copies))
-    late, early = (next((tile for tile, _ in tuned if tile.early is each), None) for each in (False, True))
     works: dict[str, tuple[list[Any], Callable[..., Any]]] = dict(contenders(layer, x, weight, bias))
-    works |= {
-        name: (copies, lambda each, tile=tile: multiply(each, x, tile=tile))
-        for name, tile in (("ours", late), ("ours, early", early), ("ours, default", None))
-        if tile or name == "ours, default"
-    }
+    works["ours"] = (copies, lambda each: multiply(each, x))
     row = {"layer": layer.name, "batch": batch, "sparsity": layer.sparsity, "bytes": num_bytes, "copies": len(copies)}
-    times = {name: _times(works, bench, cold=cold) for name, cold in (("cold", True), ("warm", False))}
-    best = [{"microseconds": round(taken, 3), **asdict(tile)} for tile, taken in tuned[:6]]
-    return row | times | {"tiles": best, "tiles_tried": len(tuned), "tiles_failed": failed}
+    return row | {name: _times(works, bench, cold=cold) for name, cold in (("cold", True), ("warm", False))}
 
 
 def _times(works: dict[str, Any], bench: Bench, *, cold: bool) -> dict[str, Any]:
@@ -215,58 +176,47 @@ def _copies(things: list[Any], bench: Bench) -> list[Any]:
 
 
 def floors(bench: Bench) -> dict[str, float]:
-    """What no kernel is faster than."""
-    kernels, some = load_kernels("triton_kernels"), torch.zeros(1, device=bench.device)
-    empty = {
-        f"empty kernel, {programs} programs": Replay(
-            lambda _, programs=programs: kernels.nothing[(programs,)](some), copies=1, launches=10 * bench.launches
-        )
-        for programs in (1, 1024)
+    """What no kernel is faster than: an empty launch, one that reads and writes a little, and the memory."""
+    some, other = (torch.zeros(1024, device=bench.device) for _ in range(2))
+    early = begins_early(bench.device)
+    works: dict[str, Work] = {
+        "empty kernel": lambda _: nothing[(1,)](some),
+        "empty kernel, 512 programs": lambda _: nothing[(512,)](some),
+        "512 numbers copied": lambda _: least[(512,)](some, other, EARLY=False),
+        "512 numbers copied, begun early": lambda _: least[(512,)](some, other, EARLY=early, launch_pdl=early),
     }
-    found = {name: each["median"] for name, each in medians(empty, bench.rounds).items()}
-    size = 1 << 31 if bench.device.type == "cuda" else 1 << 20
-    return found | {"copy, GB/s": bandwidth(bench.device, size)}
+    replays = {name: Replay(work, copies=1, launches=10 * bench.launches) for name, work in works.items()}
+    found = {name: each["median"] for name, each in medians(replays, bench.rounds).items()}
+    return found | {"GB/s": bandwidth(bench.device, 1 << 31 if bench.device.type == "cuda" else 1 << 20)}
 
 
 def summary(row: dict[str, Any], floor: dict[str, float]) -> dict[str, Any]:
     """Ratios: how much faster than the best of each other library, and how far from the floor."""
-
-    def best(times: dict[str, Any], word: str) -> float:
-        return min((each["median"] for name, each in times.items() if word in name and "median" in each), default=0.0)
-
-    bound = max(floor["empty kernel, 1 programs"], row["bytes"] / floor["copy, GB/s"] / 1e3)
+    bound = max(floor["empty kernel"], row["bytes"] / floor["GB/s"] / 1e3)
     found: dict[str, Any] = {"floor": round(bound, 3)}
     for state in ("cold", "warm"):
-        times = row[state]
-        mine = best({name: each for name, each in times.items() if name != "ours, default"}, "ours")
-        dense = min(filter(None, (best(times, "cuBLAS"), best(times, "cuDNN"))), default=0.0)
-        found[state] = {
-            "ours": mine,
-            "default": best(times, "ours, default"),
-            "dense": dense,
-            "cuSPARSE": best(times, "cuSPARSE"),
-            "times_dense": round(dense / mine, 2) if mine else 0.0,
-            "times_cusparse": round(best(times, "cuSPARSE") / mine, 2) if mine else 0.0,
-            "times_floor": round(mine / bound, 2),
-        }
+        mine = _best(row[state], "ours") or float("inf")
+        others = {"dense": _best(row[state], "cuBLAS", "cuDNN"), "cuSPARSE": _best(row[state], "cuSPARSE")}
+        ratios = {f"times_{name}": taken and round(taken / mine, 2) for name, taken in others.items()}
+        found[state] = {"ours": mine, **others, **ratios, "times_floor": round(mine / bound, 2)}
     return found
 
 
+def _best(times: dict[str, Any], *words: str) -> float | None:
+    found = [each["median"] for name, each in times.items() if "median" in each and name.startswith(words)]
+    return min(found, default=None)
+
+
 def show(rows: list[dict[str, Any]]) -> None:
-    print(
-        f"{'':26}{'batch':>6}  " + "".join(f"{state + ': ' + text:>15}" for state in ("cold", "warm") for text in HEAD)
-    )
+    heads = [f"{state}: {text}" for state in ("cold", "warm") for text in HEAD]
+    print(f"{'':26}{'batch':>6}  " + "".join(f"{head:>16}" for head in heads) + "  floor")
     for row in rows:
-        cells = "".join(f"{row['summary'][state][key]:>15}" for state in ("cold", "warm") for key in KEYS)
-        print(f"{row['layer']:26}{row['batch']:>6}  {cells}  floor {row['summary']['floor']}  {_short(row['tiles'])}")
+        cells = "".join(f"{row['summary'][state][key] or '-':>16}" for state in ("cold", "warm") for key in KEYS)
+        print(f"{row['layer']:26}{row['batch']:>6}  {cells}  {row['summary']['floor']}")
 
 
-KEYS = ("ours", "default", "dense", "cuSPARSE", "times_dense", "times_floor")
-HEAD = ("ours", "default", "dense", "cuSPARSE", "x dense", "x floor")
-
-
-def _short(tiles: list[dict[str, Any]]) -> str:
-    return " ".join(f"{key}={value}" for key, value in (tiles[0] if tiles else {}).items() if key != "microseconds")
+KEYS = ("ours", "dense", "cuSPARSE", "times_dense", "times_cuSPARSE", "times_floor")
+HEAD = ("ours", "dense", "cuSPARSE", "x dense", "x cuSPARSE", "x floor")
 
 
 def main() -> None:
@@ -276,7 +226,6 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--launches", type=int, default=64, help="of a graph, at least")
     parser.add_argument("--batches", type=int, nargs="+", default=BATCHES)
-    parser.add_argument("--max-tiles", type=int, default=1000, help="tiles that are tried, at most")
     parser.add_argument("--layers", nargs="+", default=[""], help="parts of names")
     parser.add_argument("--dtype", choices=("bfloat16", "float16", "float32"), default="bfloat16")
     parser.add_argument("--tiny", action="store_true", help="small shapes, in Triton's interpreter: tests this script")
@@ -285,7 +234,7 @@ def main() -> None:
     device = torch.device("cpu" if options.tiny else "cuda")
     cache = 1 if options.tiny else torch.cuda.get_device_properties(device).L2_cache_size
     torch.backends.cudnn.benchmark = True
-    bench = Bench(device, getattr(torch, options.dtype), options.rounds, options.launches, cache, options.max_tiles)
+    bench = Bench(device, getattr(torch, options.dtype), options.rounds, options.launches, cache)
     floor = floors(bench)
     print(floor, flush=True)
     rows: list[dict[str, Any]] = []

@@ -4,7 +4,6 @@ import json
 
 import pytest
 import torch
-from jaxtyping import config
 
 from sparsegate.cli import main
 from sparsegate.compress import compress, load
@@ -12,12 +11,6 @@ from sparsegate.models import LeNet300
 from sparsegate.speed import Speed
 
 QUICK = ("--batches", "1", "4", "--threads", "1", "--no-compile", "--seconds", "0.01")
-
-
-@pytest.fixture(autouse=True)
-def _shapes_unchecked(monkeypatch):
-    """Tracing calls a model with stand-ins for tensors, which the checks of its signature would refuse."""
-    monkeypatch.setattr(config, "jaxtyping_disable", True)
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 DTYPES = (torch.bfloat16, torch.float16, torch.float32)
 needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
 slowly = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-ONE = (None, Tile(4, 16, 1), Tile(1, 32, 2, vector=False), Tile(2, 16, 1, shared=True))
+ONE = (None, Tile(4, 16, 1), Tile(1, 32, 2), Tile(2, 16, 1, shared=True))
 MANY = (None, Tile(4, 16, 1, images=4), Tile(2, 16, 2, images=8, spread=True), Tile(1, 16, 1, images=2, spread=True))
 
 

@@ -16,10 +16,10 @@ class LayerChoice:
     name: str
     sparsity: float
     kernel: str
-    """dense (torch), chain (C kernels), csr (torch's CSR matrices) or hardwired (the network compiled as C code)."""
+    """dense (torch), chain (C kernels), triton (those for GPUs), csr (torch's CSR matrices) or hardwired (C code)."""
     dense_ms: float | None = None
     sparse_ms: float | None = None
-    """Alone, at the example's batch; none where nothing was measured."""
+    """Alone, at the example's batch, by the fastest sparse kernel; none where nothing was measured."""
 
 
 @dataclass(frozen=True)

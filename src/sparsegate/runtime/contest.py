@@ -15,19 +15,24 @@ from .measure import interleaved
 from .part import kernels_for, sparse_part
 from .pieces import Piece, pieces, traced
 from .plan import planned
+from .triton_part import why_not
 
+KERNEL_NAMES = ("dense", "chain", "triton", "csr", "hardwired")
 WORTH_TRYING = 0.3
 """No kernel gains from fewer zeros than this."""
 
 
 def forced(model: nn.Module, example: Tensor, kernel: str) -> Choice:
     """The choice of one kernel wherever it can be used."""
-    if kernel not in ("dense", "chain", "csr", "hardwired"):
-        raise ValueError(f"kernel is dense, chain, csr or hardwired, got {kernel!r}")
+    if kernel not in KERNEL_NAMES:
+        raise ValueError(f"kernel is {', '.join(KERNEL_NAMES[:-1])} or {KERNEL_NAMES[-1]}, got {kernel!r}")
     if kernel == "chain" and KERNELS is None:
         raise ValueError(explain_missing())
+    found = pieces(traced(model, example))
+    if kernel == "triton" and found and (reason := why_not(found[0].module.weight)):
+        raise ValueError(reason)
     layers = []
-    for piece in pieces(traced(model, example)):
+    for piece in found:
         usable = kernel in ("dense", "hardwired") or kernel in kernels_for(piece)
         layers.append(LayerChoice(piece.name, piece.sparsity, kernel if usable else "dense"))
     return Choice(len(example), torch.get_num_threads(), str(example.device), tuple(layers))
@@ -40,12 +45,10 @@ def measured(model: nn.Module, example: Tensor) -> Choice:
     Each is tried with dense convolutions as they are, and with their channels last.
     """
     graph = traced(model, example)
-    inputs = _inputs(graph, example)
-    found = pieces(graph)
-    layers = [_timed(piece, inputs[piece.name]) for piece in found]
-    kernels = {each.name: each.kernel for each in layers}
-    all_sparse = {each.name: _tried(each, piece) for each, piece in zip(layers, found, strict=True)}
-    candidates = {"dense": dict.fromkeys(kernels, "dense"), "each": kernels, "all": all_sparse}
+    inputs, found = _inputs(graph, example), pieces(graph)
+    timed = [_timed(piece, inputs[piece.name]) for piece in found]
+    layers = [each for each, _ in timed]
+    candidates = _candidates({each.name: each.kernel for each in layers}, {each.name: best for each, best in timed})
     plans = {name: planned(model, graph, chosen) for name, chosen in candidates.items()}
     if example.device.type == "cpu" and any(isinstance(piece.module, nn.Conv2d) for piece in found):
         for name in [name for name, chosen in candidates.items() if "dense" in chosen.values()]:
@@ -58,23 +61,37 @@ def measured(model: nn.Module, example: Tensor) -> Choice:
         LayerChoice(each.name, each.sparsity, candidates[best][each.name], each.dense_ms, each.sparse_ms)
         for each in layers
     )
-    note = explain_missing() if KERNELS is None and example.device.type == "cpu" else ""
     context = (len(example), torch.get_num_threads(), str(example.device))
-    return Choice(*context, chosen, 1e3 * times["dense"], 1e3 * times[best], note, best.endswith("last"))
+    return Choice(*context, chosen, 1e3 * times["dense"], 1e3 * times[best], _note(found), best.endswith("last"))
 
 
-def _tried(layer: LayerChoice, piece: Piece) -> str:
-    return "dense" if layer.sparse_ms is None else kernels_for(piece)[0]
+def _candidates(alone: dict[str, str], sparse: dict[str, str]) -> dict[str, dict[str, str]]:
+    """What the whole network is timed with: all dense, each layer as it is best alone, all sparse; none twice."""
+    candidates = {"dense": dict.fromkeys(alone, "dense")}
+    for name, chosen in (("each", alone), ("all", sparse)):
+        if chosen not in candidates.values():
+            candidates[name] = chosen
+    return candidates
 
 
-def _timed(piece: Piece, x: Tensor) -> LayerChoice:
-    kernels = kernels_for(piece)
+def _note(found: list[Piece]) -> str:
+    """What is missing for the fastest kernels."""
+    weight = found[0].module.weight if found else torch.zeros(0)
+    if weight.is_cuda:
+        return why_not(weight)
+    return explain_missing() if KERNELS is None else ""
+
+
+def _timed(piece: Piece, x: Tensor) -> tuple[LayerChoice, str]:
+    """What was measured, and the fastest sparse kernel, even where dense is faster."""
+    kernels = kernels_for(piece) if x.is_cuda else kernels_for(piece)[:1]  # on a CPU csr has never won
     if not kernels or piece.sparsity < WORTH_TRYING:
-        return LayerChoice(piece.name, piece.sparsity, "dense")
-    part = sparse_part([piece], kernels[0])
-    times = interleaved({"dense": lambda: piece.dense(x), "sparse": lambda: part(x)}, seconds=0.2)
-    kernel = kernels[0] if times["sparse"] < times["dense"] else "dense"
-    return LayerChoice(piece.name, piece.sparsity, kernel, 1e3 * times["dense"], 1e3 * times["sparse"])
+        return LayerChoice(piece.name, piece.sparsity, "dense"), "dense"
+    ways = {kernel: partial(sparse_part([piece], kernel), x) for kernel in kernels}
+    times = interleaved({"dense": lambda: piece.dense(x), **ways}, seconds=0.2)
+    sparse = min(kernels, key=lambda kernel: times[kernel])
+    kernel = sparse if times[sparse] < times["dense"] else "dense"
+    return LayerChoice(piece.name, piece.sparsity, kernel, 1e3 * times["dense"], 1e3 * times[sparse]), sparse
 
 
 def _inputs(graph: fx.GraphModule, example: Tensor) -> dict[str, Tensor]:

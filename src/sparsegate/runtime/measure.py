@@ -8,10 +8,12 @@ from collections.abc import Callable, Mapping
 
 import torch
 
-IN_A_ROW = 5
-"""Calls of a quick way that are counted together, after as many that are not: each finds the caches as it left them."""
-QUICK, SLOW = 0.002, 0.1
-"""Seconds."""
+BLOCK = 0.01
+"""Seconds of calls in a row that are counted, after as many that are not: each finds the caches as it left them."""
+ENOUGH = 10.0
+"""Seconds after which the least number of rounds is given up."""
+SLOW = 0.1
+"""Seconds of a call after which nothing is left in the caches of before."""
 
 
 def interleaved(
@@ -29,15 +31,15 @@ def interleaved(
     began = time.perf_counter()
     rounds = 0
     while rounds < 1 or _goes_on(rounds, time.perf_counter() - began, seconds, least, most):
-        for name, way in ways.items():
-            taken[name] += _block(way, taken[name][0] if rounds else SLOW)
+        for name in list(ways)[:: -1 if rounds % 2 else 1]:  # none always comes first
+            taken[name] += _block(ways[name], taken[name][0] if rounds else SLOW)
         rounds += 1
     return {name: statistics.median(each) for name, each in taken.items()}
 
 
 def _goes_on(rounds: int, elapsed: float, seconds: float, least: int, most: int) -> bool:
     if rounds < least:
-        return elapsed < 20 * seconds  # a network that takes seconds is not run again and again
+        return elapsed < ENOUGH  # a network that takes seconds is not run again and again
     return rounds < most and elapsed < seconds
 
 
@@ -45,7 +47,7 @@ def _block(way: Callable[[], object], expected: float) -> list[float]:
     """Some calls in a row; the first half is not counted, unless a call is so long that nothing is left of before."""
     if expected >= SLOW:
         return [_timed(way)]
-    count = IN_A_ROW if expected < QUICK else 1
+    count = max(1, min(50, int(BLOCK / expected)))
     return [_timed(way) for _ in range(2 * count)][count:]
 
 

@@ -123,7 +123,7 @@ def sparse(
     torch.Size([3, 10])
 
     Layers are timed at the example's batch, with torch's threads, on its device; with `batches` at those sizes, and
-    the nearest is used for any other. `kernel` forces one for all layers that it can run (dense, chain, csr);
+    the nearest is used for any other. `kernel` forces one for all layers that it can run (dense, chain, triton, csr);
     `hardwired` compiles the whole network, a small one, as C code with its weights written into it. `choices` repeats
     earlier ones, from a file or another network's `choices`.
     """

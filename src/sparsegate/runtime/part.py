@@ -1,4 +1,4 @@
-"""Parts of a network that run sparse: consecutive layers in one call, or one layer by torch's CSR matrices."""
+"""Parts of a network that run sparse: consecutive layers in one call in C, or one layer by a kernel of its own."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from sparsegate.kernels import KERNELS, explain_missing
 
 from .chain import Chain
 from .pieces import Piece
+from .triton_part import TritonPart, why_not
 
 
 class ChainPart(nn.Module):
@@ -42,7 +43,7 @@ class ChainPart(nn.Module):
 
 
 class CsrPart(nn.Module):
-    """One linear layer as a CSR matrix of torch: for where the kernels are missing, and for GPUs."""
+    """One linear layer as a CSR matrix of torch: for where other kernels are missing, and for GPUs."""
 
     def __init__(self, piece: Piece) -> None:
         super().__init__()
@@ -62,15 +63,17 @@ class CsrPart(nn.Module):
 
 def kernels_for(piece: Piece) -> list[str]:
     """The sparse kernels that can run a piece where it is, the one to try first."""
-    weight = piece.module.weight
+    weight, csr = piece.module.weight, ["csr"] if isinstance(piece.module, nn.Linear) else []
+    if weight.is_cuda:
+        return csr if why_not(weight) else ["triton", *csr]
     if weight.dtype is not torch.float32:
         return []
     chain = ["chain"] if weight.is_cpu and KERNELS is not None and piece.layer().is_within_reach else []
-    return chain + (["csr"] if isinstance(piece.module, nn.Linear) else [])
+    return chain + csr
 
 
 def sparse_part(pieces: list[Piece], kernel: str) -> nn.Module:
-    """What runs these consecutive pieces by a kernel: `chain` takes several, `csr` one linear layer."""
+    """What runs these consecutive pieces by a kernel: `chain` takes several, `triton` one, `csr` one linear layer."""
     for piece in pieces:
         able = ["dense", *kernels_for(piece)]
         if kernel not in able:
@@ -79,4 +82,6 @@ def sparse_part(pieces: list[Piece], kernel: str) -> nn.Module:
                 + (f"; {explain_missing()}" if KERNELS is None else "")
             )
     with torch.no_grad():
-        return ChainPart(pieces) if kernel == "chain" else CsrPart(pieces[0])
+        if kernel == "chain":
+            return ChainPart(pieces)
+        return TritonPart(pieces[0]) if kernel == "triton" else CsrPart(pieces[0])

@@ -48,7 +48,7 @@ class Piece:
         if isinstance(self.module, nn.Linear):
             return Layer(weight, bias, (prod(size), 1, 1), relu=self.relu)
         conv = self.module
-        (channels, height, width), padding = size, _padding(conv)
+        (channels, height, width), padding = size, padding_of(conv)
         assert padding is not None
         return Layer(
             weight,
@@ -59,10 +59,13 @@ class Piece:
 
     def dense(self, x: Tensor) -> Tensor:
         """The same, by torch."""
-        x = self.module(x)
+        x = self.pooled(self.module(x))
+        return x.relu() if self.relu else x
+
+    def pooled(self, x: Tensor) -> Tensor:
+        """What follows the layer but for the rectifier, which may come before or after: the outputs are the same."""
         if self.pool > 1 or self.pool_stride > 1:
             x = F.max_pool2d(x, self.pool, self.pool_stride)
-        x = x.relu() if self.relu else x
         return x.reshape(len(x), *self.shapes["out"])
 
 
@@ -106,10 +109,11 @@ def _fits(node: fx.Node, module: nn.Linear | nn.Conv2d) -> bool:
         return False
     if isinstance(module, nn.Linear):
         return len(_shape(node)) == 2
-    return len(_shape(node)) == 4 and module.padding_mode == "zeros" and _padding(module) is not None
+    return len(_shape(node)) == 4 and module.padding_mode == "zeros" and padding_of(module) is not None
 
 
-def _padding(conv: nn.Conv2d) -> tuple[int, int] | None:
+def padding_of(conv: nn.Conv2d) -> tuple[int, int] | None:
+    """Zeros above and to the left, the same as below and to the right; nothing if those differ."""
     if conv.padding == "valid":
         return 0, 0
     if isinstance(conv.padding, str):

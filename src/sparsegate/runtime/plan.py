@@ -29,7 +29,7 @@ def planned(
         raise ValueError(f"the model has no layers {', '.join(missing)}; it has {', '.join(found)}")
     groups = _groups([found[name] for name in found if kernels.get(name, "dense") != "dense"], kernels)
     if not groups and not channels_last:
-        return model
+        return model.forward
     copied = fx.GraphModule(graph, copy.deepcopy(graph.graph))
     if channels_last:
         _lay_out_(copied)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
+from typing import Any
 
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .triton_linear import PackedLinear, check_input, load_kernels, pack, places, unpack
+from .triton_launch import Launch, begins_early, is_aligned, on_device, places
+from .triton_linear import PackedLinear, check_input, pack, unpack
 from .triton_tile import Tile, power_of_two
 
 MAX_ELEMENTS = 1 << 30  # the kernel counts in 32 bits, and padding adds some
+FEW_PIXELS = 1024
+"""Up to these, programs of fewer pixels, so that there are more of them."""
 PAD_TILE = 1024  # elements that a program of the kernel pad writes
 
 Pair = tuple[int, int]
@@ -44,6 +49,7 @@ class PackedConv2d(nn.Module):
     def __init__(self, rows: PackedLinear, geometry: Geometry) -> None:
         super().__init__()
         self.rows, self.geometry = rows, geometry
+        self.plans: dict[Any, Plan] = {}
 
     @property
     def in_channels(self) -> int:
@@ -93,37 +99,51 @@ def conv(
             f"wanted at most {MAX_ELEMENTS} inputs and outputs, got {max(x.numel(), out.numel())}; split the batch"
         )
     if out.numel():
-        tile = tile or choose_conv(packed.rows.num_words / packed.rows.out_features, out.numel() // out.shape[1])
-        _launch(packed, _padded(x.contiguous(), packed.geometry.padding, early=tile.early), out, tile)
+        x = x.contiguous()
+        key = (tuple(x.shape), is_aligned(x), tile)
+        if key not in packed.plans:
+            packed.plans[key] = Plan(packed, x, out, tile or choose_conv(packed.rows.num_words, out))
+        with on_device(x):
+            packed.plans[key](packed, x, out)
     return out
 
 
-def choose_conv(mean: float, num_pixels: int) -> Tile:
-    """A tile for rows of so many words on average, and so many pixels; its images are pixels."""
-    return Tile(1, min(16, max(4, power_of_two(int(mean)) // 4)), 4, min(256, power_of_two(num_pixels)))
+def choose_conv(num_words: int, out: Float[Tensor, "batch rows out_y out_x"]) -> Tile:
+    """A tile for so many kept weights and such outputs; its images are pixels."""
+    num_rows = out.shape[1]
+    num_pixels = out.numel() // num_rows
+    widest, pixels = (32, 64) if num_pixels <= FEW_PIXELS else (16, 256)
+    width = min(widest, max(4, power_of_two(num_words // num_rows) // 4))
+    return Tile(1, width, 2, min(pixels, power_of_two(num_pixels)))
 
 
-def _padded(x: Tensor, padding: Pair, *, early: bool) -> Tensor:
-    if padding == (0, 0):
-        return x
-    (top, left), (height, width) = padding, x.shape[2:]
-    out = x.new_empty(*x.shape[:2], height + 2 * top, width + 2 * left)
-    launch = load_kernels("triton_conv_kernels").pad[(-(-out.numel() // PAD_TILE),)]
-    launch(x, out, out.numel(), height, width, top, left, *out.shape[2:], PAD_TILE, early, launch_pdl=early)
-    return out
+class Plan:
+    """What is launched for images of one shape: the kernel that pads, and the one that convolves."""
 
+    def __init__(self, packed: PackedConv2d, x: Tensor, out: Tensor, tile: Tile) -> None:
+        rows, look, early = packed.rows, packed.geometry, begins_early(x.device)
+        (top, left), (height, width) = look.padding, x.shape[2:]
+        self.padded = (*x.shape[:2], height + 2 * top, width + 2 * left)
+        grid = (-(-prod(self.padded) // PAD_TILE), 1)
+        constants = {"BLOCK": PAD_TILE, "EARLY": early}
+        self.pad = Launch("triton_conv_kernels", "pad", grid, constants, {"launch_pdl": early})
+        self.pad_sizes = (prod(self.padded), height, width, top, left, *self.padded[2:])
+        self.bands, programs = places(rows.bands, tile.rows)
+        num_pixels = out.shape[0] * out.shape[2] * out.shape[3]
+        sizes = (rows.out_features, num_pixels, *out.shape[2:], prod(self.padded[2:]), self.padded[3])
+        looks = (packed.in_channels, rows.out_features // look.groups, *look.stride, *look.dilation)
+        self.sizes = (*sizes, *looks)
+        fixed = {"KIND": rows.kind, "RELU": rows.relu, "KERNEL_Y": look.kernel[0], "KERNEL_X": look.kernel[1]}
+        fixed |= {"ROWS": tile.rows, "WIDTH": tile.width, "PIXELS": tile.images}
+        fixed |= {"NUM_BANDS": len(rows.bands), "EARLY": early}
+        grid, options = (programs, -(-num_pixels // tile.images)), {"num_warps": tile.warps, "launch_pdl": early}
+        self.convolve = Launch("triton_conv_kernels", "conv", grid, fixed, options)
 
-def _launch(packed: PackedConv2d, x: Tensor, out: Tensor, tile: Tile) -> None:
-    rows, look = packed.rows, packed.geometry
-    bands, programs = places(rows.bands, tile.rows)
-    num_pixels = out.shape[0] * out.shape[2] * out.shape[3]
-    sizes = (rows.out_features, num_pixels, *out.shape[2:], x.shape[2] * x.shape[3], x.shape[3])
-    looks = (packed.in_channels, rows.out_features // look.groups, *look.stride, *look.dilation)
-    load_kernels("triton_conv_kernels").conv[(programs, -(-num_pixels // tile.images))](
-        *(x, rows.columns, rows.values, rows.bias, rows.order, out, bands),
-        *(*sizes, *looks, rows.kind, rows.relu, *look.kernel, tile.rows, tile.width, tile.images),
-        NUM_BANDS=len(rows.bands),
-        EARLY=tile.early,
-        num_warps=tile.warps,
-        launch_pdl=tile.early,
-    )
+    def __call__(self, packed: PackedConv2d, x: Tensor, out: Tensor) -> None:
+        """Fills the outputs."""
+        rows = packed.rows
+        if packed.geometry.padding != (0, 0):
+            wide = x.new_empty(self.padded)
+            self.pad(x, wide, *self.pad_sizes)
+            x = wide
+        self.convolve(x, rows.columns, rows.values, rows.bias, rows.order, out, self.bands, *self.sizes)

@@ -41,8 +41,10 @@ def fetch(columns, values, at, mask, KIND: tl.constexpr):
     """Stored weights as they are in memory: one tile of words, twice, or columns and values."""
     column = tl.load(columns + at, mask=mask, other=0)
     if KIND >= 2:
-        return column, tl.load(values + at, mask=mask, other=0.0)
-    return column, column
+        value = tl.load(values + at, mask=mask, other=0.0)
+    else:
+        value = column
+    return column, value
 
 
 @triton.jit
@@ -50,12 +52,15 @@ def fetch(columns, values, at, mask, KIND: tl.constexpr):
 def decode(column, value, KIND: tl.constexpr):
     """Columns, and values in fp32; the kinds are those of `triton_words`."""
     if KIND == 0:  # bf16 is the upper half of fp32
-        return column & 0xFFFF, (column & -65536).to(tl.float32, bitcast=True)
-    if KIND == 1:
-        return column & 0xFFFF, (column >> 16).to(tl.int16).to(tl.float16, bitcast=True).to(tl.float32)
-    if KIND == 2:
-        return column.to(tl.int32) & 0xFFFF, value.to(tl.float32)
-    return column, value.to(tl.float32)
+        spot = column & 0xFFFF
+        weight = (column & -65536).to(tl.float32, bitcast=True)
+    elif KIND == 1:
+        spot = column & 0xFFFF
+        weight = (column >> 16).to(tl.int16).to(tl.float16, bitcast=True).to(tl.float32)
+    else:
+        spot = column.to(tl.int32) & 0xFFFF if KIND == 2 else column
+        weight = value.to(tl.float32)
+    return spot, weight
 
 
 # fmt: off
@@ -64,7 +69,7 @@ def decode(column, value, KIND: tl.constexpr):
 def linear_one(
     x, columns, values, bias, order, out, bands, num_columns,
     KIND: tl.constexpr, RELU: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr, NUM_BANDS: tl.constexpr,
-    EARLY: tl.constexpr, VECTOR: tl.constexpr, SHARED: tl.constexpr,
+    EARLY: tl.constexpr, SHARED: tl.constexpr,
 ):
     # fmt: on
     """One image: every program adds up ROWS rows, WIDTH weights at a time.
@@ -78,8 +83,6 @@ def linear_one(
     lane = tl.arange(0, ROWS * WIDTH)
     k = lane % WIDTH
     is_row = lane // WIDTH < rows
-    if not VECTOR:
-        k = tl.where(is_row, k, width)  # hides from the compiler that k rises by one, so a thread loads single words
     at = start + (lane // WIDTH) * width + lane % WIDTH
     column, value = fetch(columns, values, at, (k < width) & is_row, KIND)
     which = tl.arange(0, ROWS)
@@ -183,9 +186,3 @@ def spread(
     )
     to = (panel * num_columns + column)[None, :] * IMAGES + tl.arange(0, IMAGES)[:, None]
     tl.store(out + to, tile, mask=is_column)
-
-
-@triton.jit
-@no_type_check
-def nothing(x):
-    """Does nothing: what a launch alone costs."""

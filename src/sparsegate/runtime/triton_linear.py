@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from importlib import import_module
-from types import ModuleType
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from .bands import QUANTUM, Band, cut
+from .bands import Band, cut
+from .triton_launch import Launch, begins_early, is_aligned, on_device, places, settle
 from .triton_tile import Tile, choose, power_of_two
 from .triton_words import decode, encode, kind_of
 
@@ -38,6 +38,8 @@ class PackedLinear(nn.Module):
         self.bands, self.relu = bands, relu
         self.out_features, self.in_features = shape
         self.kind = kind_of(self.values.dtype, self.in_features)
+        self.plans: dict[Any, Plan] = {}
+        self.register_load_state_dict_post_hook(_settle)  # type: ignore[no-untyped-call]
 
     @property
     def num_words(self) -> int:
@@ -49,6 +51,11 @@ class PackedLinear(nn.Module):
         """What is read at every call: weights, their columns, biases and the order of the rows."""
         return sum(each.nbytes for each in self.buffers())
 
+    def tile(self, x: Float[Tensor, "batch columns"]) -> Tile:
+        """How the work is cut for so many images."""
+        image_bytes = power_of_two(self.in_features) * x.element_size()
+        return choose(self.bands[0].width, self.out_features, len(x), image_bytes)
+
     def forward(self, x: Float[Tensor, "*batch columns"]) -> Float[Tensor, "*batch rows"]:
         """The outputs, in the order of the rows that were packed."""
         return linear(self, x)
@@ -58,6 +65,10 @@ class PackedLinear(nn.Module):
         return (
             f"{self.in_features}, {self.out_features}, relu={self.relu}, words={self.num_words}, bytes={self.num_bytes}"
         )
+
+
+def _settle(packed: PackedLinear, _: Any) -> None:
+    settle(packed.columns)
 
 
 @torch.no_grad()
@@ -74,6 +85,7 @@ def pack(weight: Float[Tensor, "rows columns"], bias: Float[Tensor, " rows"] | N
     columns, values = encode(weight.detach()[order], bands)
     bias = weight.new_zeros(len(weight)) if bias is None else bias.detach()
     buffers = {"columns": columns, "values": values, "bias": bias.float()[order], "order": order.int()}
+    settle(weight)
     return PackedLinear(buffers, bands, (weight.shape[0], weight.shape[1]), relu=relu)
 
 
@@ -103,51 +115,50 @@ def linear(
     flat = x.reshape(x.shape[:-1].numel(), packed.in_features)
     out = x.new_empty(len(flat), packed.out_features)
     if out.numel():
-        mean = packed.num_words / packed.out_features
         flat = flat if flat.stride(1) == 1 else flat.contiguous()
-        _launch(packed, flat, out, tile or choose(mean, packed.out_features, len(flat)))
+        key = (len(flat), is_aligned(flat), tile)
+        if key not in packed.plans:
+            packed.plans[key] = Plan(packed, flat, tile or packed.tile(flat))
+        with on_device(x):
+            packed.plans[key](packed, flat, out)
     return out.view(*x.shape[:-1], packed.out_features)
 
 
-def _launch(packed: PackedLinear, x: Tensor, out: Tensor, tile: Tile) -> None:
-    kernels = load_kernels("triton_kernels")
-    layer = (packed.columns, packed.values, packed.bias, packed.order, out)
-    bands, programs = places(packed.bands, tile.rows)
-    fixed = {"KIND": packed.kind, "RELU": packed.relu, "NUM_BANDS": len(packed.bands), "EARLY": tile.early}
-    fixed |= {"ROWS": tile.rows, "WIDTH": tile.width, "num_warps": tile.warps, "launch_pdl": tile.early}
-    if len(x) == 1:
-        shared = power_of_two(packed.in_features) if tile.shared else 0
-        launch = kernels.linear_one[(programs,)]
-        launch(x, *layer, bands, packed.in_features, VECTOR=tile.vector, SHARED=shared, **fixed)
-        return
-    panels, x_row = -(-len(x) // tile.images), x.stride(0)
-    x = _spread(kernels, x, panels, tile) if tile.spread else x
-    sizes = (packed.in_features, packed.out_features, len(out), x_row)
-    launch = kernels.linear_many[(programs, panels)]
-    launch(x, *layer, bands, *sizes, IMAGES=tile.images, SPREAD=tile.spread, **fixed)
+class Plan:
+    """What is launched for a number of images."""
 
+    def __init__(self, packed: PackedLinear, x: Tensor, tile: Tile) -> None:
+        early, self.images = begins_early(x.device), tile.images
+        self.panels = -(-len(x) // tile.images)
+        self.bands, programs = places(packed.bands, tile.rows)
+        fixed = {"KIND": packed.kind, "RELU": packed.relu, "ROWS": tile.rows, "WIDTH": tile.width}
+        bands = {"NUM_BANDS": len(packed.bands), "EARLY": early}
+        options = {"num_warps": tile.warps, "launch_pdl": early}
+        self.spread: Launch | None = None
+        if len(x) == 1:
+            more = bands | {"SHARED": power_of_two(packed.in_features) if tile.shared else 0}
+            self.multiply = Launch("triton_kernels", "linear_one", (programs, 1), fixed | more, options)
+            return
+        more = {"IMAGES": tile.images} | bands | {"SPREAD": tile.spread}
+        self.multiply = Launch("triton_kernels", "linear_many", (programs, self.panels), fixed | more, options)
+        if tile.spread:
+            columns = max(16, SPREAD_TILE // tile.images)
+            constants = {"COLUMNS": columns, "IMAGES": tile.images, "EARLY": early}
+            grid = (-(-packed.in_features // columns), self.panels)
+            self.spread = Launch("triton_kernels", "spread", grid, constants, {"launch_pdl": early})
 
-def _spread(kernels: ModuleType, x: Tensor, panels: int, tile: Tile) -> Tensor:
-    """The images of every column side by side."""
-    columns = max(16, SPREAD_TILE // tile.images)
-    beside = x.new_empty(panels, x.shape[1], tile.images)
-    launch = kernels.spread[(-(-x.shape[1] // columns), panels)]
-    launch(x, beside, x.shape[1], len(x), x.stride(0), columns, tile.images, tile.early, launch_pdl=tile.early)
-    return beside
-
-
-def places(bands: tuple[Band, ...], rows: int) -> tuple[tuple[int, ...], int]:
-    """Rows and width of every band, as the kernels take them, and how many programs of so many rows there are."""
-    numbers = [number for band in bands for number in (band.rows, band.width // QUANTUM)]
-    return tuple(16 * number + 2 for number in numbers), sum(-(-band.rows // rows) for band in bands)
-
-
-def load_kernels(name: str) -> ModuleType:
-    """One of the room's modules of kernels, by name; Triton is imported here, not before."""
-    try:
-        return import_module(f".{name}", __package__)
-    except ImportError as error:
-        raise ImportError('sparse layers on CUDA need Triton: pip install "sparsegate[gpu]"') from error
+    def __call__(self, packed: PackedLinear, x: Tensor, out: Tensor) -> None:
+        """Fills the outputs."""
+        layer = (packed.columns, packed.values, packed.bias, packed.order, out, self.bands, packed.in_features)
+        if len(x) == 1:
+            self.multiply(x, *layer)
+            return
+        x_row = x.stride(0)
+        if self.spread:
+            beside = x.new_empty(self.panels, packed.in_features, self.images)
+            self.spread(x, beside, packed.in_features, len(x), x_row)
+            x = beside
+        self.multiply(x, *layer, packed.out_features, len(out), x_row)
 
 
 def check_input(packed: PackedLinear, x: Tensor, *, axis: int, size: int) -> None:

@@ -8,6 +8,8 @@ from torch import Tensor
 
 from .bands import Band
 
+DTYPES = (torch.bfloat16, torch.float16, torch.float32)
+"""What the kernels multiply."""
 KINDS = {torch.bfloat16: 0, torch.float16: 1}
 """Storage by dtype: these two fit into the upper half of a 32-bit word, with the column in the lower half."""
 NARROW, WIDE = 2, 3  # values, and columns of 16 or 32 bits beside them
@@ -20,7 +22,7 @@ def kind_of(dtype: torch.dtype, num_columns: int) -> int:
     >>> kind_of(torch.bfloat16, 4096), kind_of(torch.float32, 4096), kind_of(torch.bfloat16, 100_000)
     (0, 2, 3)
     """
-    if dtype not in (*KINDS, torch.float32):
+    if dtype not in DTYPES:
         raise ValueError(
             f"sparse layers on CUDA take weights in bf16, fp16 or fp32, got {dtype}; convert the model first"
         )

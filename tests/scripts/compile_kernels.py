@@ -1,0 +1,41 @@
+"""Compiles Triton's kernels for a Hopper GPU, which need not be there, in every storage of the weights.
+
+A process of its own: the tests run the kernels in Triton's interpreter, which takes what the compiler refuses.
+"""
+
+import sys
+from typing import Any
+
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+from sparsegate.runtime import triton_conv_kernels, triton_kernels
+
+COLUMNS = ("*i32", "*i32", "*i16", "*i32")
+FLOATS = ("*bf16", "*fp16", "*fp32", "*fp32")
+LAYER = {"RELU": True, "WIDTH": 16, "NUM_BANDS": 8, "EARLY": True, "ROWS": 2}
+KERNELS = (
+    (triton_kernels.linear_one, LAYER | {"SHARED": 0}),
+    (triton_kernels.linear_one, LAYER | {"SHARED": 64}),
+    (triton_kernels.linear_many, LAYER | {"IMAGES": 4, "SPREAD": True}),
+    (triton_kernels.linear_many, LAYER | {"IMAGES": 4, "SPREAD": False}),
+    (triton_kernels.spread, {"COLUMNS": 16, "IMAGES": 4, "EARLY": True}),
+    (triton_conv_kernels.conv, LAYER | {"KERNEL_Y": 3, "KERNEL_X": 3, "PIXELS": 32}),
+    (triton_conv_kernels.pad, {"BLOCK": 64, "EARLY": True}),
+)
+
+
+def compiled(kernel: Any, constants: dict[str, Any], kind: int) -> int:
+    """Bytes of the machine code."""
+    types = {"columns": COLUMNS[kind], "bias": "*fp32", "order": "*i32", "bands": ("i32",) * 16}
+    types |= dict.fromkeys(("x", "values", "out"), FLOATS[kind])
+    constants = {name: ({"KIND": kind} | constants)[name] for name in kernel.arg_names if name.isupper()}
+    signature = {name: "constexpr" if name in constants else types.get(name, "i32") for name in kernel.arg_names}
+    source = ASTSource(kernel, signature, {(kernel.arg_names.index(name),): at for name, at in constants.items()})
+    return len(triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"launch_pdl": True}).asm["cubin"])
+
+
+if __name__ == "__main__":
+    for kind in range(4):
+        sys.stdout.write(f"{kind}: {[compiled(kernel, constants, kind) for kernel, constants in KERNELS]}\n")
