@@ -4,6 +4,7 @@ import os
 import warnings
 from importlib.util import find_spec
 
+from hypothesis import settings
 from jaxtyping import install_import_hook
 
 install_import_hook("sparsegate", "beartype.beartype")
@@ -18,3 +19,5 @@ collect_ignore_glob = ["tests/scripts/*"] + (
     [] if find_spec("triton") else ["src/sparsegate/runtime/triton_*kernels.py"]
 )
 torch.set_num_threads(1)  # many small tensors; and two processes share the cores in some tests
+settings.register_profile("any machine", deadline=None)  # others may be busy beside us
+settings.load_profile("any machine")
