@@ -47,7 +47,20 @@ def files() -> str:
     return markdown(rows)
 
 
-TABLES = {"studies": studies, "cost": cost, "files": files}
+def gpu() -> str:
+    """Two linear layers on a GPU, beside dense and cuSPARSE."""
+    found = json.loads((ROOT / "results" / "gpu-layers.json").read_text())["rows"]
+    rows = [("layer", "sparsity", "batch", "ours", "cuBLAS", "cuSPARSE", "times cuBLAS")]
+    for row in found:
+        if row["layer"] in ("VGG-16 fc6", "AlexNet fc6") and row["batch"] in (1, 16):
+            times = row["summary"]["cold"]
+            each = [f"{times[name]:.1f} µs" for name in ("ours", "dense", "cuSPARSE")]
+            sparsity = f"{100 * row['sparsity']:.1f} %"
+            rows.append((row["layer"], sparsity, str(row["batch"]), *each, f"{times['times_dense']:.1f}"))
+    return markdown(rows)
+
+
+TABLES = {"studies": studies, "cost": cost, "files": files, "gpu": gpu}
 
 
 def filled(text: str) -> str:
