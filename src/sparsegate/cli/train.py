@@ -15,7 +15,7 @@ from rich.console import Console
 from sparsegate.methods import METHODS
 from sparsegate.models import MODELS
 from sparsegate.reproduce import RECIPES
-from sparsegate.train import Run, RunFolder, TensorBoard, Watcher, Watchers, is_main_process, train
+from sparsegate.train import Run, RunFolder, TensorBoard, Watcher, Watchers, is_main_process, leave_group, train
 
 from .flags import parse_flags
 from .progress import Progress
@@ -50,6 +50,7 @@ def main(argv: list[str]) -> None:
     record = train(command.run, folder=command.folder, watch=Watchers(*watchers), command=words)
     if is_main_process():
         show_record(record, RunFolder(command.folder / record.name, command.run), console)
+    leave_group()
 
 
 def parse(argv: list[str]) -> Command[Run[Any]]:

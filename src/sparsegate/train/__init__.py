@@ -3,7 +3,7 @@
 from .batches import Batches
 from .evaluate import accuracy, count_biases, count_layers
 from .folder import RunFolder
-from .launch import is_main_process, train
+from .launch import is_main_process, leave_group, train
 from .loop import DivergedError
 from .network import empty_network
 from .provenance import machine, versions
@@ -23,6 +23,7 @@ __all__ = [
     "count_layers",
     "empty_network",
     "is_main_process",
+    "leave_group",
     "machine",
     "train",
     "versions",

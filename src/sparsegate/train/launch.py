@@ -51,6 +51,13 @@ def is_main_process() -> bool:
     return bool(PartialState().is_main_process)
 
 
+def leave_group() -> None:
+    """Waits for the other processes and closes the connections: one that ends early can bring the others down."""
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        torch.distributed.barrier()
+        torch.distributed.destroy_process_group()
+
+
 def _build(run: Run[Any], data: Dataset) -> tuple[nn.Module, int]:
     """The model, prepared by the run's method, and how many weights it had before."""
     build = MODELS[run.model]
