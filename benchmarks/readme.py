@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 from sparsegate.report import markdown, study_table
 from sparsegate.study import Study
@@ -60,7 +61,22 @@ def gpu() -> str:
     return markdown(rows)
 
 
-TABLES = {"studies": studies, "cost": cost, "files": files, "gpu": gpu}
+def cpu() -> str:
+    """Networks and layers on a CPU: times torch eager and, in brackets, DeepSparse."""
+    found = json.loads((ROOT / "results" / "cpu-speed.json").read_text())["rows"]
+    batches = sorted({row["batch"] for row in found})
+    rows = [("", *(f"batch {batch}" for batch in batches))]
+    for case in dict.fromkeys(row["case"] for row in found):
+        times = {row["batch"]: row for row in found if row["case"] == case}
+        rows.append((case, *(_speed_ups(times[batch]) if batch in times else "" for batch in batches)))
+    return markdown(rows)
+
+
+def _speed_ups(row: dict[str, Any]) -> str:
+    return f"{row['times_eager']['ours']:.1f}x ({row['times_deepsparse']:.2f}x)"
+
+
+TABLES = {"studies": studies, "cost": cost, "files": files, "cpu": cpu, "gpu": gpu}
 
 
 def filled(text: str) -> str:
