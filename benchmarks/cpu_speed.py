@@ -80,6 +80,11 @@ class Bench:
             "rows": self.rows,
         }
 
+    def save(self) -> None:
+        """Writes all that was measured so far."""
+        content = json.dumps(self.result(), indent=1).encode() + b"\n"
+        write_atomically(self._options.results / "cpu-speed.json", content)
+
     def _row(self, case: Case, model: nn.Module, x: Tensor, fast: SparseNetwork) -> Row:
         ways = self._ways(case, model, x, fast)
         times = medians(ways, seconds=self._options.seconds)
@@ -196,7 +201,8 @@ def main() -> None:
     for case in cases:
         for row in bench.run(case):
             print(f"{bench.seconds:5.0f} s  {table([row]).splitlines()[1]}", flush=True)
-            write_atomically(options.results / "cpu-speed.json", json.dumps(bench.result(), indent=1).encode() + b"\n")
+            bench.save()
+    bench.save()  # what was left out, too
     print(table(bench.rows), target_table(targets(bench.rows)), *map("note: {}".format, bench.notes), sep="\n\n")
     print(f"left out: {'; '.join(bench.left_out) or 'nothing'}; {bench.seconds:.0f} s")
 
