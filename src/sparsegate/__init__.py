@@ -2,6 +2,7 @@
 
 from sparsegate.compress import Packed, compress, load, quantise_, remove_dead_paths, shrink
 from sparsegate.export import to_c
+from sparsegate.fused import GatedSGD
 from sparsegate.gates import (
     Census,
     ClosedLayer,
@@ -29,6 +30,7 @@ __all__ = [
     "Constant",
     "Gate",
     "GateSGD",
+    "GatedSGD",
     "LargestWeights",
     "Packed",
     "Penalty",

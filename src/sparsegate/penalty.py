@@ -19,6 +19,10 @@ class Slope(NamedTuple):
     base: float
     tilt: float
 
+    def times(self, factor: float) -> Slope:
+        """The slope of a price that is so many times as high."""
+        return Slope(factor * self.base, factor * self.tilt)
+
 
 @dataclass(frozen=True)
 class Penalty:

@@ -5,7 +5,7 @@ from .census import Census, ClosedLayer, Reading
 from .draw import Draw, Sample, Threshold
 from .finish import finish
 from .gate import Gate
-from .install import gate, gates, require_gates, unwrapped, weights
+from .install import gate, gated_weights, gates, require_gates, unwrapped, weights
 from .select import Select
 from .start import Constant, LargestWeights, Start
 
@@ -24,6 +24,7 @@ __all__ = [
     "average",
     "finish",
     "gate",
+    "gated_weights",
     "gates",
     "require_gates",
     "unwrapped",

@@ -17,6 +17,7 @@ from .select import Select, Site
 from .start import Constant, Start
 
 AnyModule = TypeVar("AnyModule", bound=nn.Module)
+CAST = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)  # of these autocast casts the weight, wherever it is read
 
 
 def gate(
@@ -45,7 +46,8 @@ def gate(
     for site, begin in zip(sites, starts, strict=True):
         weight = site.parameter
         if id(weight) not in shared:
-            shared[id(weight)] = Gate(begin(weight.detach()), draw or Threshold())
+            shared[id(weight)] = Gate(begin(weight.detach()), draw or Threshold(), casts=True)
+        shared[id(weight)].casts &= isinstance(site.module, CAST)
         parametrize.register_parametrization(site.module, site.tensor, shared[id(weight)], unsafe=True)
         site.module.parametrizations.order = order[id(site.module)]  # type: ignore[union-attr, assignment]
         read_through_gates_(site.module)
@@ -58,11 +60,16 @@ def gates(model: nn.Module) -> dict[str, Gate]:
     The names are those of the weights before gating, also when the model is compiled or wrapped in DDP.
     """
     found: dict[str, Gate] = {}
-    for path, module in unwrapped(model).named_modules():
-        if isinstance(module, Gate):  # path: "fc1.parametrizations.weight.0"
-            owner, _, tensor = path.rpartition(".")[0].rpartition("parametrizations.")
-            found[owner + tensor] = module
+    for path, each in _paths(model).items():  # "fc1.parametrizations.weight"
+        owner, _, tensor = path.rpartition("parametrizations.")
+        found[owner + tensor] = each
     return found
+
+
+def gated_weights(model: nn.Module) -> list[nn.Parameter]:
+    """The weights behind the gates, in the order of `gates`: what the masks choose from."""
+    lists = [unwrapped(model).get_submodule(path) for path in _paths(model)]
+    return [each.original for each in lists]  # type: ignore[misc]
 
 
 def weights(model: nn.Module) -> list[nn.Parameter]:
@@ -85,6 +92,12 @@ def unwrapped(model: nn.Module) -> nn.Module:
         return unwrapped(model.module)
     inner = getattr(model, "_orig_mod", None)
     return unwrapped(inner) if isinstance(inner, nn.Module) else model
+
+
+def _paths(model: nn.Module) -> dict[str, Gate]:
+    """Every gate by the path of the list that holds it."""
+    modules = unwrapped(model).named_modules()
+    return {path.rpartition(".")[0]: module for path, module in modules if isinstance(module, Gate)}
 
 
 def _check_ungated(model: nn.Module) -> None:

@@ -1,0 +1,39 @@
+"""The Triton kernel: one step of weights and gates in one pass."""
+
+from __future__ import annotations
+
+from typing import no_type_check
+
+import triton
+import triton.language as tl
+
+
+# fmt: off
+@triton.jit(do_not_specialize=["seed"])
+@no_type_check
+def move_kernel(
+    weights, speeds, gates, gate_speeds, grads, size,
+    lr, momentum, decay, gate_lr, gate_momentum, base, tilt, seed,
+    ROUND: tl.constexpr, BLOCK: tl.constexpr,
+):
+    """As `move.move`, for contiguous memory; `ROUND` says that the gates have 16 bits."""
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < size
+    weight = tl.load(weights + at, mask=inside).to(tl.float32)
+    grad = tl.load(grads + at, mask=inside).to(tl.float32)
+    gate = tl.load(gates + at, mask=inside).to(tl.float32)
+    speed = tl.load(speeds + at, mask=inside).to(tl.float32)
+    gate_speed = tl.load(gate_speeds + at, mask=inside).to(tl.float32)
+
+    speed = speed * momentum + tl.where(gate > 0.5, grad, 0.0) + weight * decay
+    gate_speed = gate_speed * gate_momentum + grad * weight + base + gate * tilt
+    gate = tl.minimum(tl.maximum(gate - gate_lr * gate_speed, 0.0), 1.0)
+    if ROUND:
+        bits = gate.to(tl.int32, bitcast=True) + (tl.randint(seed, at).to(tl.int32, bitcast=True) & 0x1FFF)
+        gate = (bits & -8192).to(tl.float32, bitcast=True)
+
+    tl.store(weights + at, (weight - lr * speed).to(weights.dtype.element_ty), mask=inside)
+    tl.store(speeds + at, speed.to(speeds.dtype.element_ty), mask=inside)
+    tl.store(gates + at, gate.to(gates.dtype.element_ty), mask=inside)
+    tl.store(gate_speeds + at, gate_speed.to(gate_speeds.dtype.element_ty), mask=inside)
+# fmt: on
