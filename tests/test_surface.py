@@ -10,6 +10,7 @@ PUBLIC = [
     "Constant",
     "Gate",
     "GateSGD",
+    "GatedSGD",
     "LargestWeights",
     "Packed",
     "Penalty",

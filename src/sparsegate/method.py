@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 
 from torch import Tensor, nn
-from torch.optim import Optimizer
+from torch.optim import SGD, Optimizer
 
 from sparsegate.schedule import cosine
 
@@ -54,6 +54,10 @@ class Method(abc.ABC):
         """The parameters that the loop's own optimiser trains: all of them, unless the method moves some itself."""
         return list(model.parameters())
 
+    def sgd(self, model: nn.Module, *, lr: float, momentum: float, weight_decay: float) -> Optimizer:
+        """The loop's own optimiser: SGD on `weights`, unless the method has one that moves its parameters, too."""
+        return SGD(self.weights(model), lr=lr, momentum=momentum, weight_decay=weight_decay)
+
     def optimizer(self, model: nn.Module) -> Optimizer | None:
         """An optimiser of the method's own, stepped and saved by the loop; none unless overridden."""
         return None
@@ -63,7 +67,10 @@ class Method(abc.ABC):
         return cosine(progress)
 
     def before_step(self, model: nn.Module, optimizer: Optimizer | None, progress: float) -> None:
-        """Called before the forward pass of every step, with the method's own optimiser: the place for schedules."""
+        """Called before the forward pass of every step: the place for schedules.
+
+        The optimiser is the method's own, or the loop's if it has none; the weights' learning rate is set already.
+        """
 
     def loss_term(self, model: nn.Module, progress: float) -> Tensor | None:
         """A scalar to add to the loss; none unless overridden."""

@@ -48,6 +48,16 @@ class GateSGD(Optimizer):
         for group in self.param_groups:
             group["price"] = factor
 
+    @property
+    def gate_lr(self) -> float:
+        """The learning rate at this moment."""
+        return float(self.param_groups[0]["lr"])
+
+    @gate_lr.setter
+    def gate_lr(self, lr: float) -> None:
+        for group in self.param_groups:
+            group["lr"] = lr
+
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
         """Moves every gate once."""

@@ -16,6 +16,7 @@ from sparsegate.train import RunFolder, Watcher, train
 
 SPARSE = LearnedGates(penalty=Penalty(count=4.0), gate_lr=100.0, ramp=0.2)
 SAMPLED = dataclasses.replace(SPARSE, draw="sample")
+SMALL = dataclasses.replace(SPARSE, update="small")
 CLOSING = LearnedGates(penalty=Penalty(count=1e6))
 
 
@@ -42,7 +43,7 @@ def network(folder, run):
     return (folder / run.name / "network.safetensors").read_bytes()
 
 
-@pytest.mark.parametrize("method", [SPARSE, SAMPLED])
+@pytest.mark.parametrize("method", [SPARSE, SAMPLED, SMALL])
 @pytest.mark.parametrize("stops", [StopsAt(epoch=1), StopsAt(step=5), StopsAt(step=22)])
 def test_a_run_stopped_by_an_error_goes_on_as_if_nothing_had_happened(method, stops, small, tmp_path):
     run = small(epochs=3, method=method)

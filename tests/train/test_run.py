@@ -36,6 +36,7 @@ OTHER_METHOD = {
     "gate_momentum": 0.5,
     "ramp": 0.4,
     "freeze": 0.8,
+    "update": "together",
 }
 
 BAD = [
@@ -95,6 +96,11 @@ def test_settings_are_checked_when_they_are_made():
         LearnedGates(keep=1.5)
 
 
+def test_weights_and_gates_move_together_under_threshold_only():
+    with pytest.raises(ValueError, match="update small needs draw threshold, got sample; use update apart"):
+        LearnedGates(draw="sample", update="small")
+
+
 def test_every_field_has_another_value_in_this_test():
     assert set(OTHER) == {field.name for field in dataclasses.fields(Run)}
     assert set(OTHER_METHOD) == {field.name for field in dataclasses.fields(LearnedGates)}
@@ -128,7 +134,10 @@ def test_whole_numbers_name_the_run_that_the_same_decimals_name():
     assert whole.name == Run(lr=1.0).name
 
 
-@pytest.mark.parametrize("run", [Run(), Run(method=Dense()), Run(method=LearnedGates(**OTHER_METHOD), seed=3)])
+APART = {**OTHER_METHOD, "update": "apart"}  # the only one that goes with the draw
+
+
+@pytest.mark.parametrize("run", [Run(), Run(method=Dense()), Run(method=LearnedGates(**APART), seed=3)])
 def test_a_run_comes_back_from_json(run):
     settings = json.loads(json.dumps(run.to_json()))
     method = settings.pop("method")

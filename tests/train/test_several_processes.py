@@ -4,6 +4,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from sparsegate.methods import LearnedGates
 from sparsegate.record import Record
 from sparsegate.train import train
 
@@ -18,10 +19,11 @@ def launch(python, environment, monkeypatch):
     return lambda *words: python(*LAUNCH, "-m", "sparsegate", "train", *words)
 
 
-def test_two_processes_find_the_network_of_one_but_for_rounding(launch, small, digits, tmp_path):
-    run = small()
+@pytest.mark.parametrize("update", ["apart", "together"])
+def test_two_processes_find_the_network_of_one_but_for_rounding(update, launch, small, digits, tmp_path):
+    run = small(method=LearnedGates(update=update))
     flags = ("--data", str(digits), "--epochs", "2", "--batch-size", "100", "--folder", str(tmp_path / "two"))
-    done = launch("lenet300", *flags)
+    done = launch("lenet300", "--update", update, *flags)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("epoch 1/2") == done.stdout.count("test accuracy") == 1  # one process shows
     assert len(list((tmp_path / "two").rglob("events.out.*"))) == 1

@@ -8,6 +8,7 @@ from typing import Literal
 from torch import nn
 from torch.optim import Optimizer
 
+from sparsegate.fused import GatedSGD, take_over_
 from sparsegate.gates import Constant, Draw, LargestWeights, Sample, Select, Start, Threshold, finish, gate, weights
 from sparsegate.method import Method
 from sparsegate.optimizer import GateSGD
@@ -15,6 +16,7 @@ from sparsegate.penalty import Penalty
 from sparsegate.schedule import cosine, ramp
 
 DRAWS: dict[str, Draw] = {"threshold": Threshold(), "sample": Sample()}
+UPDATES = ("apart", "together", "small")
 
 
 @dataclass(frozen=True)
@@ -51,10 +53,17 @@ class LearnedGates(Method):
     freeze: float = 0.9
     """Fraction of training after which the gates stand still and only the weights move."""
 
+    update: Literal["apart", "together", "small"] = "apart"
+    """Weights and gates by two optimisers, by one in one pass (faster on a GPU), or that with gates in 16 bits."""
+
     def __post_init__(self) -> None:
         self._start()
         if self.draw not in DRAWS:
             raise ValueError(f"draw is one of {', '.join(DRAWS)}, got {self.draw!r}")
+        if self.update not in UPDATES:
+            raise ValueError(f"update is one of {', '.join(UPDATES)}, got {self.update!r}")
+        if self.update != "apart" and self.draw != "threshold":
+            raise ValueError(f"update {self.update} needs draw threshold, got {self.draw}; use update apart")
         if not (0 <= self.ramp <= 1 and 0 < self.freeze <= 1):
             raise ValueError(f"ramp is in [0, 1] and freeze in (0, 1], got ramp={self.ramp}, freeze={self.freeze}")
         if not (self.gate_lr >= 0 and 0 <= self.gate_momentum < 1):
@@ -64,22 +73,40 @@ class LearnedGates(Method):
 
     def prepare(self, model: nn.Module) -> nn.Module:
         """Puts gates on the chosen weights."""
-        return gate(model, draw=DRAWS[self.draw], start=self._start(), select=Select(names=self.only))
+        gate(model, draw=DRAWS[self.draw], start=self._start(), select=Select(names=self.only))
+        if self.update != "apart":
+            take_over_(model, small=self.update == "small")
+        return model
 
     def weights(self, model: nn.Module) -> list[nn.Parameter]:
         """Everything but the gates."""
         return weights(model)
 
-    def optimizer(self, model: nn.Module) -> Optimizer:
-        """The gates' own optimiser, which adds the price."""
+    def sgd(self, model: nn.Module, *, lr: float, momentum: float, weight_decay: float) -> Optimizer:
+        """SGD on the weights, or on weights and gates together."""
+        if self.update == "apart":
+            return super().sgd(model, lr=lr, momentum=momentum, weight_decay=weight_decay)
+        return GatedSGD(
+            model,
+            lr=lr,
+            momentum=momentum,
+            weight_decay=weight_decay,
+            gate_lr=self.gate_lr,
+            gate_momentum=self.gate_momentum,
+            penalty=self.penalty,
+        )
+
+    def optimizer(self, model: nn.Module) -> Optimizer | None:
+        """The gates' own optimiser, which adds the price, if it is apart."""
+        if self.update != "apart":
+            return None
         return GateSGD(model, lr=self.gate_lr, momentum=self.gate_momentum, penalty=self.penalty)
 
     def before_step(self, model: nn.Module, optimizer: Optimizer | None, progress: float) -> None:
         """Sets the price and the gates' learning rate for this moment."""
-        assert isinstance(optimizer, GateSGD)
+        assert isinstance(optimizer, GateSGD | GatedSGD)
         optimizer.price = ramp(progress, over=self.ramp)
-        for group in optimizer.param_groups:
-            group["lr"] = self.gate_lr * cosine(progress, until=self.freeze)
+        optimizer.gate_lr = self.gate_lr * cosine(progress, until=self.freeze)
 
     def finish(self, model: nn.Module) -> nn.Module:
         """An ordinary model with exact zeros."""

@@ -100,9 +100,7 @@ class Loop:
         self.model = model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.wrapped = self.accelerator.prepare_model(self.model)
         self.forward = torch.compile(self.wrapped) if run.compile else self.wrapped
-        self.weights = torch.optim.SGD(
-            run.method.weights(self.model), lr=run.lr, momentum=run.momentum, weight_decay=run.weight_decay
-        )
+        self.weights = run.method.sgd(self.model, lr=run.lr, momentum=run.momentum, weight_decay=run.weight_decay)
         self.own = run.method.optimizer(self.model)
         self.optimizers = [self.weights] if self.own is None else [self.weights, self.own]
         self.census = Census(self.model) if gates(self.model) else None
@@ -135,7 +133,7 @@ class Loop:
         torch.manual_seed(fold(self.run.seed, "step", step, self.accelerator.process_index))
         for group in self.weights.param_groups:
             group["lr"] = self.run.lr * method.lr_factor(progress)
-        method.before_step(self.model, self.own, progress)
+        method.before_step(self.model, self.own or self.weights, progress)
         with self.accelerator.autocast():
             loss = F.cross_entropy(self.forward(images), labels)
         term = method.loss_term(self.model, progress)
