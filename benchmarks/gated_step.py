@@ -1,6 +1,6 @@
 """A gated training step on a GPU against a dense one: time and memory of every way to move weights and gates.
 
-Both compiled, bfloat16 autocast, channels-last, images of 224 x 224 that lie on the device. Ways take turns, ten steps at
+Both compiled, bfloat16 autocast, channels-last, images of 224 x 224 on the device. Ways take turns, ten steps at
 a time; the ratio is the median of the rounds' ratios. Memory is the peak of a step less that of the dense one, by gated
 weight, each way alone on the device.
 """
