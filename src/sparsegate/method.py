@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+from typing import ClassVar
 
 from torch import Tensor, nn
 from torch.optim import SGD, Optimizer
@@ -29,6 +30,9 @@ class Method(abc.ABC):
     remember during training lives in the model, as parameters or buffers, or in its optimiser's state: a checkpoint of
     the two is whole. `progress` runs from 0 before the first step to 1 after the last.
     """
+
+    shards: ClassVar[bool] = False
+    """Whether it works on parts of weights, as processes hold them that share a model out."""
 
     @abc.abstractmethod
     def prepare(self, model: nn.Module) -> nn.Module:

@@ -17,6 +17,7 @@ VERBS = {
 
 USAGE = "usage: sparsegate VERB ...\n\n" + "\n".join(f"  {verb:10}{about}" for verb, about in VERBS.items())
 NO_SPACE = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+LOST = ("Connection closed by peer", "Connection reset by peer", "Broken pipe", "remote process has exited")
 HINTS = "\n\nsparsegate VERB --help tells a verb's options; sparsegate --version the version."
 
 
@@ -50,6 +51,8 @@ def _guarded(words: list[str]) -> int:
 
 def _one_line(error: Exception) -> str:
     text = " ".join(str(error).split()) or type(error).__name__
+    if any(word in text for word in LOST):
+        return f"another process of this run has ended ({text}); the same command goes on from the last checkpoint"
     if isinstance(error, OSError) and error.errno in NO_SPACE:
         return f"{text}; free some space or choose another --folder, then run the same command again"
     return text

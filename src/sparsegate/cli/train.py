@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import shlex
+import signal
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar
@@ -38,6 +40,9 @@ class Command(Generic[AnyRun]):
     folder: Path = Path("runs")
     """Folder of all runs; each has one of its own in it, named after its settings."""
 
+    shard: bool = False
+    """With several processes: each holds a part of the model (FSDP2), not a copy of it (DDP)."""
+
 
 def main(argv: list[str]) -> None:
     """Parses the command, trains, and shows the record."""
@@ -47,7 +52,9 @@ def main(argv: list[str]) -> None:
     if TensorBoard.is_installed():
         watchers.append(TensorBoard())
     words = shlex.join(["sparsegate", "train", *argv])
-    record = train(command.run, folder=command.folder, watch=Watchers(*watchers), command=words)
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # what clusters send: ends as Ctrl-C does
+    record = train(command.run, folder=command.folder, watch=Watchers(*watchers), command=words, shard=command.shard)
     if is_main_process():
         show_record(record, RunFolder(command.folder / record.name, command.run), console)
     leave_group()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from torch import nn
 
@@ -12,6 +13,8 @@ from sparsegate.method import Method
 @dataclass(frozen=True)
 class Dense(Method):
     """Trains the network as it is."""
+
+    shards: ClassVar[bool] = True
 
     def prepare(self, model: nn.Module) -> nn.Module:
         """The model itself."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 from torch import nn
 from torch.optim import Optimizer
@@ -22,6 +22,8 @@ UPDATES = ("apart", "together", "small")
 @dataclass(frozen=True)
 class LearnedGates(Method):
     """A gate on every weight, learned together with the weights."""
+
+    shards: ClassVar[bool] = True
 
     # Differs from the paper: 1. the price is a mean over all gates, not a sum. 2. the gates have an optimiser and a
     # learning rate of their own. 3. the price rises over the first part of training. 4. the gates stop before the end.

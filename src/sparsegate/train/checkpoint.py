@@ -16,6 +16,8 @@ from torch.optim import Optimizer
 
 from sparsegate.atomic import write_atomically
 
+from .shard import like, whole
+
 KEPT = 2
 
 
@@ -27,22 +29,28 @@ class Checkpoints:
     run: str
     """The run's name: a checkpoint of another run is refused."""
 
-    def save(self, step: int, model: nn.Module, optimizers: Sequence[Optimizer], notes: dict[str, Any]) -> None:
-        """Writes model, optimisers and notes as they are after `step` steps; older checkpoints than the last two go."""
+    def save(
+        self, step: int, model: nn.Module, optimizers: Sequence[Optimizer], notes: dict[str, Any], *, write: bool = True
+    ) -> None:
+        """Writes model, optimisers and notes as they are after `step` steps; older checkpoints than the last two go.
+
+        Of several processes that share a model out all must call it, for their parts, and one writes.
+        """
+        states = [optimizer.state_dict() for optimizer in optimizers]
         tensors = {f"model/{name}": tensor for name, tensor in model.state_dict().items()}
-        groups = []
-        for place, optimizer in enumerate(optimizers):
-            state = optimizer.state_dict()
-            groups.append(state["param_groups"])
+        for place, state in enumerate(states):
             tensors |= _flattened(f"optimizer{place}", state["state"])
-        content = safetensors.torch.save(
-            # Copies: safetensors refuses tensors that share memory, as tied weights do.
-            {
-                name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
-                for name, tensor in tensors.items()
-            },
-            {"run": self.run, "step": str(step), "groups": json.dumps(groups), "notes": json.dumps(notes)},
-        )
+        # Copies: safetensors refuses tensors that share memory, as tied weights do.
+        copies = {
+            name: whole(tensor.detach()).cpu().clone(memory_format=torch.contiguous_format)
+            for name, tensor in tensors.items()
+        }
+        if write:
+            groups = json.dumps([state["param_groups"] for state in states])
+            about = {"run": self.run, "step": str(step), "groups": groups, "notes": json.dumps(notes)}
+            self._write(step, safetensors.torch.save(copies, about))
+
+    def _write(self, step: int, content: bytes) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         write_atomically(self.folder / f"step-{step:09d}.safetensors", content)
         for old in self._files()[:-KEPT]:
@@ -90,13 +98,14 @@ def _flattened(prefix: str, state: dict[int, dict[str, Any]]) -> dict[str, Tenso
 def _load(
     model: nn.Module, optimizers: Sequence[Optimizer], tensors: dict[str, Tensor], groups: list[list[dict[str, Any]]]
 ) -> None:
-    model.load_state_dict(_under("model", tensors))
+    own = model.state_dict()
+    model.load_state_dict({name: like(own[name], each) for name, each in _under("model", tensors).items()})
     for place, (optimizer, group) in enumerate(zip(optimizers, groups, strict=True)):
         params = [param for each in optimizer.param_groups for param in each["params"]]
         state: dict[int, dict[str, Tensor]] = {}
         for path, tensor in _under(f"optimizer{place}", tensors).items():
             param, _, name = path.partition("/")
-            state.setdefault(int(param), {})[name] = _like(params[int(param)], tensor)
+            state.setdefault(int(param), {})[name] = like(params[int(param)], tensor)
         optimizer.load_state_dict({"state": state, "param_groups": group})
 
 
@@ -104,8 +113,3 @@ def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {
         name.removeprefix(f"{prefix}/"): tensor for name, tensor in tensors.items() if name.startswith(f"{prefix}/")
     }
-
-
-def _like(param: Tensor, tensor: Tensor) -> Tensor:
-    """The tensor in the parameter's memory format, on which the order of arithmetic and the last bit can depend."""
-    return torch.empty_like(param, dtype=tensor.dtype).copy_(tensor) if tensor.shape == param.shape else tensor

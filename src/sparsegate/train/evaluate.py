@@ -22,8 +22,9 @@ def accuracy(model: nn.Module, split: Split, normalise: Normalise, accelerator: 
     model.eval()
     rank, world = accelerator.process_index, accelerator.num_processes
     right = torch.zeros((), dtype=torch.int64, device=split.labels.device)
-    for begin in range(rank * BATCH, len(split), world * BATCH):
-        part = split.part(begin, begin + BATCH)
+    for begin in range(0, len(split), world * BATCH):
+        # Perhaps of no image: processes that share a model out must all run it equally often.
+        part = split.part(begin + rank * BATCH, begin + (rank + 1) * BATCH)
         with accelerator.autocast():
             logits = model(normalise(part.images))
         right += (logits.argmax(1) == part.labels).sum()

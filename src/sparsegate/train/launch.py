@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from accelerate import Accelerator, DistributedType
+from accelerate import Accelerator
 from accelerate.state import AcceleratorState, PartialState
 from torch import nn
 
@@ -22,14 +22,23 @@ from .heap import keep_freed_memory
 from .loop import Loop
 from .run import Run
 from .seed import fold
+from .shard import is_sharding
 from .watch import Watcher
 
 
-def train(run: Run[Any], *, folder: Path | str = "runs", watch: Watcher | None = None, command: str = "") -> Record:
+def train(
+    run: Run[Any],
+    *,
+    folder: Path | str = "runs",
+    watch: Watcher | None = None,
+    command: str = "",
+    shard: bool = False,
+) -> Record:
     """Trains the network that a run describes, and returns its record.
 
     The run's folder, `folder / run.name`, gets checkpoints as training goes on, then the finished network and the
     record. A run that was interrupted goes on from its last checkpoint; one that has ended returns its record at once.
+    With `shard`, several processes hold a part of the model each (FSDP2) instead of the whole (DDP).
     """
     place = RunFolder(Path(folder) / run.name, run)
     if (record := place.record()) is not None:
@@ -38,7 +47,8 @@ def train(run: Run[Any], *, folder: Path | str = "runs", watch: Watcher | None =
     data = load_data(run.data)
     model, num_weights = _build(run, data)
     accelerator = _accelerator(run)
-    loop = Loop(run, data, model, num_weights, accelerator, place, watch or Watcher())
+    sharding = is_sharding(accelerator, run.method, shard)
+    loop = Loop(run, data, model, num_weights, accelerator, place, watch or Watcher(), shard=sharding)
     with place.opened() if accelerator.is_main_process else nullcontext():
         try:
             return loop.train(command)
@@ -81,8 +91,4 @@ def _accelerator(run: Run[Any]) -> Accelerator:
         mixed_precision="no" if run.precision == "fp32" else run.precision,
         cpu=not torch.accelerator.is_available(),  # unless told, accelerate lets several CPU processes go alone
     )
-    if accelerator.distributed_type in (DistributedType.FSDP, DistributedType.DEEPSPEED, DistributedType.MEGATRON_LM):
-        raise ValueError(
-            f"training by command does not shard the model yet ({accelerator.distributed_type}); use plain DDP"
-        )
     return accelerator

@@ -27,6 +27,7 @@ from .judge import SplitJudge
 from .provenance import machine, versions
 from .run import Run
 from .seed import fold
+from .shard import Shards
 from .watch import Watcher
 
 
@@ -46,6 +47,8 @@ class Loop:
         accelerator: Accelerator,
         place: RunFolder,
         watch: Watcher,
+        *,
+        shard: bool = False,
     ) -> None:
         self.run, self.place, self.accelerator = run, place, accelerator
         self.watch = watch if accelerator.is_main_process else Watcher()
@@ -61,7 +64,7 @@ class Loop:
             accelerator.process_index,
             accelerator.num_processes,
         )
-        self.num_weights = num_weights
+        self.num_weights, self.shard = num_weights, shard
         self.rebuilt = False
         self._install(model)
         self.epochs: list[Epoch] = []
@@ -97,8 +100,9 @@ class Loop:
     def _install(self, model: nn.Module) -> None:
         """Makes a model the one that is trained, with new optimisers."""
         run, device = self.run, self.accelerator.device
+        self.shards = Shards(model, device) if self.shard else None
         self.model = model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
-        self.wrapped = self.accelerator.prepare_model(self.model)
+        self.wrapped = self.model if self.shard else self.accelerator.prepare_model(self.model)
         self.forward = torch.compile(self.wrapped) if run.compile else self.wrapped
         self.weights = run.method.sgd(self.model, lr=run.lr, momentum=run.momentum, weight_decay=run.weight_decay)
         self.own = run.method.optimizer(self.model)
@@ -179,7 +183,7 @@ class Loop:
 
     def _count(self) -> int:
         """The weights that would be left if training ended now."""
-        model = copy.deepcopy(self.model)
+        model = copy.deepcopy(self.model) if self.shards is None else self.shards.ordinary()
         model.__dict__.pop("forward", None)  # accelerate's, under mixed precision: it would run the original
         return sum(layer.kept for layer in count_layers(self.run.method.finish(model)))
 
@@ -200,13 +204,20 @@ class Loop:
                 self.notes.append(note)
 
     def _checkpoint(self, step: int) -> None:
-        if self.accelerator.is_main_process:
+        main = self.accelerator.is_main_process
+        if main or self.shard:
             notes = {"epochs": [vars(each) for each in self.epochs], "notes": self.notes, "seconds": self.seconds}
-            self.place.checkpoints.save(step, self.model, self.optimizers, notes)
+            self.place.checkpoints.save(step, self.model, self.optimizers, notes, write=main)
         self.accelerator.wait_for_everyone()
 
+    def _ordinary(self) -> nn.Module:
+        if self.shards is None:
+            model: nn.Module = self.accelerator.unwrap_model(self.wrapped, keep_fp32_wrapper=False)
+            return model
+        return self.shards.ordinary().to(self.accelerator.device)
+
     def _finish(self, command: str) -> Record:
-        model = self.run.method.finish(self.accelerator.unwrap_model(self.wrapped, keep_fp32_wrapper=False))
+        model = self.run.method.finish(self._ordinary())
         num_biases, biases_kept = count_biases(model)
         record = Record(
             name=self.run.name,
