@@ -97,6 +97,7 @@ def _peak(way: str, name: str, batch: int, compiled: bool) -> int:
 
 
 def _tidy() -> None:
+    torch._dynamo.reset()  # compiled code keeps its model
     gc.collect()
     torch.cuda.empty_cache()
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 from torch.optim import Optimizer
 
+from sparsegate.fused import can_go_fast, move_gates_in_one_pass
 from sparsegate.gates import require_gates
 from sparsegate.penalty import Penalty, Slope
 
@@ -74,6 +75,18 @@ class GateSGD(Optimizer):
         return loss
 
     def _move(self, moving: list[tuple[Tensor, Slope]], lr: float, momentum: float, price: float) -> None:
+        left = []
+        for param, slope in moving:
+            gate, speed = _local(param), _local(self._speed(param))
+            grad = None if param.grad is None else _local(param.grad)
+            if can_go_fast(gate, speed, gate if grad is None else grad):
+                move_gates_in_one_pass(gate, speed, grad, lr, momentum, slope.times(price))
+            else:
+                left.append((param, slope))
+        if left:
+            self._move_plainly(left, lr, momentum, price)
+
+    def _move_plainly(self, moving: list[tuple[Tensor, Slope]], lr: float, momentum: float, price: float) -> None:
         params = [param for param, _ in moving]
         values = [_local(param) for param in params]
         speeds = [_local(self._speed(param)) for param in params]

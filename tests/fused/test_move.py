@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparsegate.fused.launch import alike, in_layout_of, move_in_one_pass
+from sparsegate.fused.launch import alike, in_layout_of, move_gates_in_one_pass, move_in_one_pass
 from sparsegate.fused.move import Moved, Pace, move
 from sparsegate.penalty import Slope
 
@@ -51,6 +51,18 @@ def test_the_kernel_steps_over_weights_in_channels_last():
     move_in_one_pass(other, in_layout_of(other.weight, grad), PACE)
     torch.testing.assert_close(other.weight, mine.weight)
     torch.testing.assert_close(other.gate, mine.gate)
+
+
+@needs_triton
+@pytest.mark.parametrize("has_gradient", [True, False])
+def test_gates_alone_move_as_those_that_move_with_weights(has_gradient):
+    mine, grad = parts((1500,))
+    gate, speed = mine.gate.clone(), mine.gate_speed.clone()
+    to_gate = mine.weight * grad
+    move(mine, grad if has_gradient else torch.zeros_like(grad), PACE)
+    move_gates_in_one_pass(gate, speed, to_gate if has_gradient else None, PACE.gate_lr, PACE.gate_momentum, PACE.slope)
+    torch.testing.assert_close(gate, mine.gate)
+    torch.testing.assert_close(speed, mine.gate_speed)
 
 
 def ways():

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from sparsegate.kernels import Launch
 from sparsegate.runtime import pack
-from sparsegate.runtime.triton_launch import Launch, begins_early, on_device
+from sparsegate.runtime.triton_launch import begins_early, on_device
 
 SCRIPT = Path(__file__).parents[1] / "scripts" / "compile_kernels.py"
 needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
@@ -36,7 +37,7 @@ def test_a_layer_that_has_run_can_be_copied_and_pickled():
 
 
 def test_what_is_ready_on_a_gpu_stays_behind_when_a_launch_is_copied():
-    launch = Launch("triton_kernels", "spread", (1, 1), {}, _ready=print)
+    launch = Launch("sparsegate.runtime.triton_kernels", "spread", (1, 1), {}, _ready=print)
     assert copy.deepcopy(launch)._ready is None
 
 

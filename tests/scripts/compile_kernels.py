@@ -10,6 +10,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
+from sparsegate.fused import kernels as fused_kernels
 from sparsegate.runtime import triton_conv_kernels, triton_kernels
 
 COLUMNS = ("*i32", "*i32", "*i16", "*i32")
@@ -23,13 +24,18 @@ KERNELS = (
     (triton_kernels.spread, {"COLUMNS": 16, "IMAGES": 4, "EARLY": True}),
     (triton_conv_kernels.conv, LAYER | {"KERNEL_Y": 3, "KERNEL_X": 3, "PIXELS": 32}),
     (triton_conv_kernels.pad, {"BLOCK": 64, "EARLY": True}),
+    (fused_kernels.move_kernel, {"FLAG": True, "BLOCK": 64}),
+    (fused_kernels.move_gates_kernel, {"FLAG": True, "BLOCK": 64}),
 )
+RATES = ("lr", "momentum", "decay", "gate_lr", "gate_momentum", "base", "tilt")
 
 
 def compiled(kernel: Any, constants: dict[str, Any], kind: int) -> int:
     """Bytes of the machine code."""
     types = {"columns": COLUMNS[kind], "bias": "*fp32", "order": "*i32", "bands": ("i32",) * 16}
-    types |= dict.fromkeys(("x", "values", "out"), FLOATS[kind])
+    types |= dict.fromkeys(("x", "values", "out"), FLOATS[kind]) | dict.fromkeys(RATES, "fp32")
+    types |= {"weights": "*fp32", "speeds": "*fp32", "grads": "*fp32"}
+    types |= {"gates": ("*fp16", "*fp32")[kind % 2], "gate_speeds": ("*bf16", "*fp32")[kind % 2]}
     constants = {name: ({"KIND": kind} | constants)[name] for name in kernel.arg_names if name.isupper()}
     signature = {name: "constexpr" if name in constants else types.get(name, "i32") for name in kernel.arg_names}
     source = ASTSource(kernel, signature, {(kernel.arg_names.index(name),): at for name, at in constants.items()})

@@ -1,4 +1,4 @@
-"""The Triton kernel: one step of weights and gates in one pass."""
+"""The Triton kernels: one step of weights and gates, or of gates alone, in one pass."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import triton.language as tl
 def move_kernel(
     weights, speeds, gates, gate_speeds, grads, size,
     lr, momentum, decay, gate_lr, gate_momentum, base, tilt, seed,
-    ROUND: tl.constexpr, BLOCK: tl.constexpr,
+    FLAG: tl.constexpr, BLOCK: tl.constexpr,
 ):
-    """As `move.move`, for contiguous memory; `ROUND` says that the gates have 16 bits."""
+    """As `move.move`, for contiguous memory; the flag says that the gates have 16 bits."""
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = at < size
     weight = tl.load(weights + at, mask=inside).to(tl.float32)
@@ -28,7 +28,7 @@ def move_kernel(
     speed = speed * momentum + tl.where(gate > 0.5, grad, 0.0) + weight * decay
     gate_speed = gate_speed * gate_momentum + grad * weight + base + gate * tilt
     gate = tl.minimum(tl.maximum(gate - gate_lr * gate_speed, 0.0), 1.0)
-    if ROUND:
+    if FLAG:
         bits = gate.to(tl.int32, bitcast=True) + (tl.randint(seed, at).to(tl.int32, bitcast=True) & 0x1FFF)
         gate = (bits & -8192).to(tl.float32, bitcast=True)
 
@@ -36,4 +36,21 @@ def move_kernel(
     tl.store(speeds + at, speed.to(speeds.dtype.element_ty), mask=inside)
     tl.store(gates + at, gate.to(gates.dtype.element_ty), mask=inside)
     tl.store(gate_speeds + at, gate_speed.to(gate_speeds.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+@no_type_check
+def move_gates_kernel(
+    gates, speeds, grads, size, lr, momentum, base, tilt, FLAG: tl.constexpr, BLOCK: tl.constexpr
+):
+    """As GateSGD, for contiguous memory; the flag says that there is a gradient."""
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < size
+    gate = tl.load(gates + at, mask=inside).to(tl.float32)
+    speed = tl.load(speeds + at, mask=inside).to(tl.float32) * momentum + base + gate * tilt
+    if FLAG:
+        speed += tl.load(grads + at, mask=inside).to(tl.float32)
+    gate = tl.minimum(tl.maximum(gate - lr * speed, 0.0), 1.0)
+    tl.store(gates + at, gate.to(gates.dtype.element_ty), mask=inside)
+    tl.store(speeds + at, speed.to(speeds.dtype.element_ty), mask=inside)
 # fmt: on

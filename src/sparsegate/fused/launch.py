@@ -1,38 +1,71 @@
-"""Which way a step goes: through the kernel on a GPU, through plain torch elsewhere."""
+"""Which way a step goes: through the kernels on a GPU, through plain torch elsewhere."""
 
 from __future__ import annotations
 
-from importlib import import_module
+from functools import cache
 from importlib.util import find_spec
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from sparsegate.kernels import Launch
+from sparsegate.penalty import Slope
+
 from .move import Moved, Pace, move
 
 BLOCK = 1024
 HAS_TRITON = find_spec("triton") is not None
+MODULE = "sparsegate.fused.kernels"
 
 
 def move_fast(parts: Moved, grad: Float[Tensor, "*shape"], pace: Pace) -> None:
     """Moves a weight and its gates the fastest way that there is for them."""
     grad = in_layout_of(parts.weight, grad)
-    if HAS_TRITON and parts.weight.is_cuda and alike(*parts, grad):
-        with torch.cuda.device(parts.weight.device):
-            move_in_one_pass(parts, grad, pace)
+    if can_go_fast(*parts, grad):
+        move_in_one_pass(parts, grad, pace)
     else:
         move(parts, grad, pace)
 
 
+def can_go_fast(first: Tensor, *others: Tensor) -> bool:
+    """Whether the kernels can take these tensors."""
+    if not (HAS_TRITON and first.is_cuda) or torch.compiler.is_compiling():
+        return False
+    aligned = all(tensor.data_ptr() % 16 == 0 for tensor in (first, *others))
+    return aligned and first.device.index == torch.cuda.current_device() and alike(first, *others)
+
+
 def move_in_one_pass(parts: Moved, grad: Float[Tensor, "*shape"], pace: Pace) -> None:
-    """Runs the kernel; all tensors lie in memory alike and without gaps."""
+    """Moves weights and gates by the kernel; all tensors lie in memory alike and without gaps."""
     size = parts.weight.numel()
-    kernel = import_module(".kernels", __package__).move_kernel
     numbers = (pace.lr, pace.momentum, pace.weight_decay, pace.gate_lr, pace.gate_momentum, *pace.slope)
-    grid = (-(-size // BLOCK),)
     if size:
-        kernel[grid](*parts, grad, size, *numbers, pace.seed, ROUND=parts.gate.dtype == torch.float16, BLOCK=BLOCK)
+        rounds = parts.gate.dtype == torch.float16
+        launch = _launch("move_kernel", size, rounds, grad.device, *(each.dtype for each in (*parts, grad)))
+        launch(*parts, grad, size, *numbers, pace.seed % 2**31)
+
+
+def move_gates_in_one_pass(
+    gate: Float[Tensor, "*shape"],
+    speed: Float[Tensor, "*shape"],
+    grad: Float[Tensor, "*shape"] | None,
+    lr: float,
+    momentum: float,
+    slope: Slope,
+) -> None:
+    """Moves gates that have a gradient of their own, or none, as GateSGD does."""
+    size = gate.numel()
+    if size:
+        kinds = (gate.dtype, speed.dtype, None if grad is None else grad.dtype)
+        launch = _launch("move_gates_kernel", size, grad is not None, gate.device, *kinds)
+        launch(gate, speed, gate if grad is None else grad, size, lr, momentum, *slope)
+
+
+@cache
+def _launch(kernel: str, size: int, flag: bool, device: torch.device, *dtypes: torch.dtype | None) -> Launch:
+    """One launch for all tensors of this size and these types."""
+    return Launch(MODULE, kernel, (-(-size // BLOCK), 1), {"FLAG": flag, "BLOCK": BLOCK})
 
 
 def in_layout_of(weight: Float[Tensor, "*shape"], grad: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
@@ -42,15 +75,16 @@ def in_layout_of(weight: Float[Tensor, "*shape"], grad: Float[Tensor, "*shape"])
 
 def alike(first: Tensor, *others: Tensor) -> bool:
     """Whether tensors lie in memory in the same order, without gaps."""
-    order = sorted((stride, size) for size, stride in zip(first.shape, first.stride(), strict=True) if size != 1)
+    if first.is_contiguous():
+        return all(other.is_contiguous() for other in others)
     wanted = 1
-    for stride, size in order:
+    for stride, size in sorted((stride, size) for stride, size in _strides(first)):
         if stride != wanted:
             return False
         wanted *= size
     return all(_strides(other) == _strides(first) for other in others)
 
 
-def _strides(tensor: Tensor) -> list[int]:
-    """Strides of the dimensions that have any: those of size one may be anything."""
-    return [stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if size != 1]
+def _strides(tensor: Tensor) -> list[tuple[int, int]]:
+    """Strides and sizes of the dimensions that have any: the strides of those of size one may be anything."""
+    return [(stride, size) for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if size != 1]

@@ -111,11 +111,13 @@ class GatedSGD(Optimizer):
 
     def _move_others(self, group: dict[str, Any]) -> None:
         moving = [param for param in group["params"] if param.grad is not None]
+        fused = bool(moving) and all(param.is_cuda and not isinstance(param, DTensor) for param in moving)
         sgd(
             [_local(param) for param in moving],
             [_local(param.grad) for param in moving],
             [_local(self._speed(param)) for param in moving],
-            foreach=True,
+            foreach=not fused,
+            fused=fused,
             weight_decay=group["weight_decay"],
             momentum=group["momentum"],
             lr=group["lr"],

@@ -10,7 +10,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .triton_launch import Launch, begins_early, is_aligned, on_device, places
+from sparsegate.kernels import Launch
+
+from .triton_launch import begins_early, is_aligned, on_device, places
 from .triton_linear import PackedLinear, check_input, pack, unpack
 from .triton_tile import Tile, power_of_two
 
@@ -126,7 +128,7 @@ class Plan:
         self.padded = (*x.shape[:2], height + 2 * top, width + 2 * left)
         grid = (-(-prod(self.padded) // PAD_TILE), 1)
         constants = {"BLOCK": PAD_TILE, "EARLY": early}
-        self.pad = Launch("triton_conv_kernels", "pad", grid, constants, {"launch_pdl": early})
+        self.pad = Launch("sparsegate.runtime.triton_conv_kernels", "pad", grid, constants, {"launch_pdl": early})
         self.pad_sizes = (prod(self.padded), height, width, top, left, *self.padded[2:])
         self.bands, programs = places(rows.bands, tile.rows)
         num_pixels = out.shape[0] * out.shape[2] * out.shape[3]
@@ -137,7 +139,7 @@ class Plan:
         fixed |= {"ROWS": tile.rows, "WIDTH": tile.width, "PIXELS": tile.images}
         fixed |= {"NUM_BANDS": len(rows.bands), "EARLY": early}
         grid, options = (programs, -(-num_pixels // tile.images)), {"num_warps": tile.warps, "launch_pdl": early}
-        self.convolve = Launch("triton_conv_kernels", "conv", grid, fixed, options)
+        self.convolve = Launch("sparsegate.runtime.triton_conv_kernels", "conv", grid, fixed, options)
 
     def __call__(self, packed: PackedConv2d, x: Tensor, out: Tensor) -> None:
         """Fills the outputs."""

@@ -9,10 +9,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from sparsegate.kernels import Launch
+
 from .bands import Band, cut
-from .triton_launch import Launch, begins_early, is_aligned, on_device, places, settle
+from .triton_launch import begins_early, is_aligned, on_device, places, settle
 from .triton_tile import Tile, choose, power_of_two
 from .triton_words import decode, encode, kind_of
+
+KERNELS = "sparsegate.runtime.triton_kernels"
 
 SPREAD_TILE = 2048  # elements that a program of the kernel spread moves
 
@@ -137,15 +141,15 @@ class Plan:
         self.spread: Launch | None = None
         if len(x) == 1:
             more = bands | {"SHARED": power_of_two(packed.in_features) if tile.shared else 0}
-            self.multiply = Launch("triton_kernels", "linear_one", (programs, 1), fixed | more, options)
+            self.multiply = Launch(KERNELS, "linear_one", (programs, 1), fixed | more, options)
             return
         more = {"IMAGES": tile.images} | bands | {"SPREAD": tile.spread}
-        self.multiply = Launch("triton_kernels", "linear_many", (programs, self.panels), fixed | more, options)
+        self.multiply = Launch(KERNELS, "linear_many", (programs, self.panels), fixed | more, options)
         if tile.spread:
             columns = max(16, SPREAD_TILE // tile.images)
             constants = {"COLUMNS": columns, "IMAGES": tile.images, "EARLY": early}
             grid = (-(-packed.in_features // columns), self.panels)
-            self.spread = Launch("triton_kernels", "spread", grid, constants, {"launch_pdl": early})
+            self.spread = Launch(KERNELS, "spread", grid, constants, {"launch_pdl": early})
 
     def __call__(self, packed: PackedLinear, x: Tensor, out: Tensor) -> None:
         """Fills the outputs."""

@@ -7,9 +7,10 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from sparsegate.kernels import MISSING
+
 from .pieces import Piece, padding_of
 from .triton_conv import PackedConv2d, pack_conv
-from .triton_launch import MISSING
 from .triton_linear import PackedLinear, pack
 from .triton_words import DTYPES
 

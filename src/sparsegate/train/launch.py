@@ -87,8 +87,7 @@ def _accelerator(run: Run[Any]) -> Accelerator:
         os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
     if run.precision == "fp16" and not torch.cuda.is_available():
         raise ValueError("precision fp16 needs a GPU; on a CPU use bf16 or fp32")
-    accelerator = Accelerator(
+    return Accelerator(
         mixed_precision="no" if run.precision == "fp32" else run.precision,
         cpu=not torch.accelerator.is_available(),  # unless told, accelerate lets several CPU processes go alone
     )
-    return accelerator
