@@ -63,7 +63,7 @@ def move_gates_in_one_pass(
 
 
 @cache
-def _launch(kernel: str, size: int, flag: bool, device: torch.device, *dtypes: torch.dtype | None) -> Launch:
+def _launch(kernel: str, size: int, flag: bool, *kinds: object) -> Launch:  # noqa: ARG001 kinds are part of the key
     """One launch for all tensors of this size and these types."""
     return Launch(MODULE, kernel, (-(-size // BLOCK), 1), {"FLAG": flag, "BLOCK": BLOCK})
 
