@@ -26,7 +26,7 @@ def launch(python, environment, monkeypatch):
     return lambda *words: python(*LAUNCH, "-m", "sparsegate", "train", *words)
 
 
-@pytest.mark.parametrize("update", ["apart", "small"])
+@pytest.mark.parametrize("update", ["apart", pytest.param("small", marks=pytest.mark.slow)])
 def test_a_sharded_run_finds_the_network_of_one_process_also_when_it_is_resumed(
     update, launch, small, digits, tmp_path
 ):
