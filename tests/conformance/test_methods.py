@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -17,6 +18,7 @@ from sparsegate.models import MODELS
 from sparsegate.record import Record
 from sparsegate.train import Run, RunFolder, Watcher, empty_network, train
 
+SCRIPT = Path(__file__).parents[1] / "scripts" / "train_methods.py"
 NOISY = {"sparse_vd"}  # processes draw noise of their own, so two of them draw other noise than one
 every_method = pytest.mark.parametrize("name", list(METHODS))
 
@@ -122,23 +124,23 @@ def test_it_counts_its_parameters_honestly(name, digits, trained):
     assert record.epochs[-1].kept == record.kept
 
 
-@every_method
-def test_it_works_under_two_processes(name, digits, trained, tmp_path):
-    launch = [
-        sys.executable,
-        "-m",
-        "accelerate.commands.launch",
-        "--multi_gpu",
-        "--num_processes=2",
-        "--num_machines=1",
-    ]
+@pytest.fixture(scope="module")
+def by_two(digits, tmp_path_factory):
+    """Trains every method with two processes, in one launch: the folder, and what the processes complained of."""
+    folder = tmp_path_factory.mktemp("by_two")
     # --multi_gpu: with --cpu accelerate starts one process only. Without GPUs the two talk through gloo.
-    launch += ["--mixed_precision=no", "--dynamo_backend=no", "-m", "sparsegate", "train", "lenet300"]
-    flags = ["--method", name, "--data", str(digits), "--epochs", "4", "--batch-size", "30", "--folder", str(tmp_path)]
+    launch = ["-m", "accelerate.commands.launch", "--multi_gpu", "--num_processes=2", "--num_machines=1"]
+    launch += ["--mixed_precision=no", "--dynamo_backend=no", str(SCRIPT), str(digits), str(folder)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    ended = subprocess.run([*launch, *flags], env=environment, capture_output=True, text=True, timeout=240)
-    assert ended.returncode == 0, ended.stderr
-    record = Record.load(next(tmp_path.glob("*/record.json")))
+    ended = subprocess.run([sys.executable, *launch], env=environment, capture_output=True, text=True, timeout=600)
+    return folder, ended.stderr
+
+
+@every_method
+def test_it_works_under_two_processes(name, by_two, trained):
+    folder, complaints = by_two
+    assert (folder / name).exists(), complaints
+    record = Record.load(next((folder / name).glob("*/record.json")))
     assert record.machine["processes"] == 2
     _, alone = trained(name)
     assert record.epochs[0].loss == pytest.approx(alone.epochs[0].loss, rel=0.03 if name in NOISY else 1e-3)

@@ -23,11 +23,12 @@ def accuracy(model: nn.Module, split: Split, normalise: Normalise, accelerator: 
     rank, world = accelerator.process_index, accelerator.num_processes
     right = torch.zeros((), dtype=torch.int64, device=split.labels.device)
     for begin in range(0, len(split), world * BATCH):
-        # Perhaps of no image: processes that share a model out must all run it equally often.
         part = split.part(begin + rank * BATCH, begin + (rank + 1) * BATCH)
+        # Processes that share a model out must run it equally often: who has no image left runs it on one for nothing.
+        images = part.images if len(part) else split.part(0, 1).images
         with accelerator.autocast():
-            logits = model(normalise(part.images))
-        right += (logits.argmax(1) == part.labels).sum()
+            labels = model(normalise(images)).argmax(1)
+        right += (labels[: len(part)] == part.labels).sum()
     model.train(was_training)
     return 100 * int(accelerator.reduce(right, "sum")) / len(split)
 
