@@ -1,6 +1,6 @@
 """The experiments of the paper."""
 
-from .archive import Archive
+from .archive import Archive, save_studies
 from .estimate import in_words, seconds_for
 from .exhibit import Exhibit
 from .exhibits import EXHIBITS
@@ -18,6 +18,7 @@ __all__ = [
     "in_words",
     "make",
     "reproduction_page",
+    "save_studies",
     "seconds_for",
     "train_all",
 ]
