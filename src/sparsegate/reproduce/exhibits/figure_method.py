@@ -14,7 +14,7 @@ from ..findings import Findings
 
 SHAPE = (6, 6)
 SIZE = 0.155  # of a matrix, as a fraction of the figure's width
-UPPER, LOWER, MIDDLE = 0.60, 0.13, 0.365  # heights of the three rows' lower edges
+UPPER, LOWER, MIDDLE = 0.57, 0.09, 0.33  # heights of the three rows' lower edges
 ASPECT = 2.2
 
 
@@ -39,7 +39,9 @@ class FigureMethod(Exhibit):
         figure.set_layout_engine("none")
         figure.set_size_inches(8.0, 8.0 / ASPECT)
         random = np.random.default_rng(3)
-        weights, gates = random.normal(size=SHAPE), random.beta(0.5, 0.9, size=SHAPE)
+        weights = random.normal(size=SHAPE)
+        # Large weights tend to have open gates, as after training.
+        gates = np.clip(0.62 * np.abs(weights) - 0.12 + 0.16 * random.normal(size=SHAPE), 0, 1)
         mask = gates > 0.5
         canvas = figure.add_axes((0, 0, 1, 1))
         canvas.set(xlim=(0, 1), ylim=(0, 1))
@@ -89,7 +91,7 @@ def _wires(canvas: Any) -> None:
     _arrow(canvas, (0.745, middle), (0.795, middle))
     back = {"arrowstyle": "->", "color": INK[1], "linestyle": "--", "connectionstyle": "arc3,rad=-0.25"}
     canvas.annotate("", (0.19, lower - 0.1), xytext=(0.455, lower - 0.1), arrowprops=back)
-    canvas.text(0.325, lower - 0.27, "straight through", ha="center", fontsize=9, color=INK[1])
+    canvas.text(0.325, lower - 0.225, "straight through", ha="center", fontsize=9, color=INK[1])
 
 
 def _arrow(canvas: Any, begin: tuple[float, float], end: tuple[float, float]) -> None:

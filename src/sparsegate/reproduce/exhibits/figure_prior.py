@@ -66,6 +66,6 @@ class FigurePrior(Exhibit):
             "", (0, top), xytext=(0, max(heights)), arrowprops={"arrowstyle": "-|>", "color": INK[1], "lw": 2.2}
         )
         axes.text(0.12, top * 0.97, "spike: removed weights", color=INK[1], va="top")
-        axes.text(1.45, heights[int(0.75 * STEPS)] + 0.03, "slab: kept weights", color=INK[0])
+        axes.text(-0.9, 0.08, "slab: kept weights", color=INK[0])
         axes.set(xlabel="weight $w$", ylabel="density $P(w)$", xlim=(-BOUND, BOUND), ylim=(0, top * 1.08))
         return True
