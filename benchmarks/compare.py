@@ -64,6 +64,8 @@ def trained(tasks: Iterable[Task], processes: int, limit: float) -> Iterator[tup
                 yield results.next(min(limit - (time.monotonic() - begin), 1e6))
             except LateError:
                 return
+            except (RuntimeError, ValueError) as error:
+                print(f"a run failed: {error}", flush=True)
 
 
 def save(name: str, command: str, records: list[Record], folder: Path) -> None:
