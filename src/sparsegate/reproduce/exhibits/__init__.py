@@ -8,6 +8,7 @@ from ..exhibit import Exhibit
 from .figure_init import FigureInit
 from .figure_lambda1 import FigureLambda1
 from .figure_lambda2 import FigureLambda2
+from .figure_lasso import FigureLasso
 from .figure_method import FigureMethod
 from .figure_prior import FigurePrior
 from .figure_regulariser import FigureRegulariser
@@ -27,6 +28,7 @@ EXHIBITS: Registry[Exhibit] = Registry(
         "figure-regulariser": FigureRegulariser(),
         "figure-prior": FigurePrior(),
         "figure-method": FigureMethod(),
+        "figure-lasso": FigureLasso(),
         "lenet5-layers": Lenet5Layers(),
         "lenet5-compare": Lenet5Compare(),
         "alexnet-layers": ImagenetLayers("alexnet"),
