@@ -29,12 +29,12 @@ ALL = [SMALL, LARGE, FITTED]
 
 
 def test_gates_compete_only_with_at_most_as_many_weights():
-    assert best_gates(ALL, at_most=100) == SMALL
-    assert best_gates(ALL, at_most=10) is None
+    assert best_gates(ALL, at_most=100.0) == SMALL
+    assert best_gates(ALL, at_most=10.0) is None
 
 
 def test_the_best_gates_are_chosen_by_validation_not_by_test():
-    assert best_gates(ALL, at_most=250) == LARGE
+    assert best_gates(ALL, at_most=250.0) == LARGE
 
 
 def test_gates_are_ahead_level_or_behind():
@@ -43,3 +43,9 @@ def test_gates_are_ahead_level_or_behind():
     assert standing(LARGE, entry("other", 300, [99.4, 99.5])).startswith("level (+0.10")
     assert standing(LARGE, entry("other", 300, [99.8, 99.9])).startswith("behind (-0.30")
     assert standing(None, SMALL) == "no gates so small"
+
+
+def test_a_single_seed_is_taken_to_vary_as_the_other_method_does():
+    # 0.0707 between the seeds of LARGE: 2 * hypot(0.05, 0.0707) = 0.17.
+    assert standing(LARGE, entry("other", 300, [99.4])).startswith("level (+0.15")
+    assert standing(LARGE, entry("other", 300, [99.3])).startswith("ahead (+0.25")

@@ -27,8 +27,8 @@ MODERN = {"lenet5-sparse_vd": ("Molchanov et al. 2017", 250, 99.15), "lenet5-gsm
 ACCURACY = Tolerance(0.2, "points: two standard errors of an accuracy near 99.2 % on 10 000 images", "higher")
 TENTH = 0.1
 HEADS: Row = (
-    *("method", "recipe", "parameters", "paper", "with indices", "accuracy", "paper", "rate", "paper", "verdict"),
-    "learned gates with at most as many",
+    *("method", "recipe", "parameters", "paper's parameters", "with indices", "accuracy", "paper's accuracy", "rate"),
+    *("paper's rate", "verdict", "learned gates with at most as many"),
 )
 
 
@@ -82,7 +82,8 @@ def _row(label: str, entry: Entry | None, entries: dict[str, Entry]) -> Row:
         return (label, "", "-", texts[0], "-", "-", texts[1], "-", texts[2], "not run yet", "-")
     verdict = " / ".join(check.verdict for check in _checks(label, entry)) if texts[0] else ""
     against = "" if entry.is_gates else standing(best_gates(entries.values(), at_most=entry.kept.mean), entry)
-    accuracy = f"{entry.test.mean:.2f} ± {entry.test.spread:.2f}"
+    alone = len(entry.study.records) == 1
+    accuracy = f"{entry.test.mean:.2f}" + (" (one seed)" if alone else f" ± {entry.test.spread:.2f}")
     sizes = f"{entry.kept.mean:,.0f}", f"{entry.with_indices.mean:,.0f}"
     rate = f"{entry.rate.mean:.1f}x"
     return (
