@@ -11,14 +11,14 @@ RECORD = Record("run", {}, "", {}, {}, (), 0, 0, 99.0, 99.0, (), 1.0)
 
 
 def counts(**at):
-    found = [0] * (len(SIZE_EDGES) + 1)
+    found = [0.0] * (len(SIZE_EDGES) + 1)
     for place, count in at.items():
-        found[int(place.removeprefix("bin"))] = count
+        found[int(place.removeprefix("bin"))] = float(count)
     return found
 
 
 def test_counts_are_averaged_over_seeds():
-    records = [dataclasses.replace(RECORD, sizes=tuple(counts(bin3=each))) for each in (1, 2)]
+    records = [dataclasses.replace(RECORD, sizes=tuple(map(int, counts(bin3=each)))) for each in (1, 2)]
     assert mean_sizes(records)[3] == 1.5
 
 

@@ -39,8 +39,8 @@ class FigureLasso(Exhibit):
         rows = tuple(_row(name, found[name], counts) for name, counts in sizes.items())
         notes = (
             "The bins are quarters of an octave of |w|, over all layers, averaged over the seeds; a dotted line is a "
-            "median. The paper discusses this and draws no such figure. The proximal step falls with the learning rate, so at "
-            "the end many of LASSO's weights are all but zero and still count.",
+            "median. The paper discusses this and draws no such figure. The proximal step falls with the learning "
+            "rate, so at the end many of LASSO's weights are all but zero and still count.",
         )
         points = {"size": list(SIZE_EDGES), **{name: list(counts[1:]) for name, counts in sizes.items()}}
         return Findings(self.title(), (HEADS, *rows), (), _claims(found, sizes), notes, points if sizes else {})
