@@ -39,14 +39,14 @@ def test_committed_records_make_a_table_at_once(tmp_path, capsys, monkeypatch):
 
 
 def test_what_has_no_record_is_left_out_if_asked(tmp_path, capsys):
-    words = ["reproduce", "lambda-table", "--no-train", "--results", str(tmp_path), "--folder", str(tmp_path)]
+    words = ["reproduce", "lambda-table", "--train", "never", "--results", str(tmp_path), "--folder", str(tmp_path)]
     assert main([*words, "--runs", str(tmp_path / "runs")]) == 0
     assert "24 runs have no record and are left out" in capsys.readouterr().out
 
 
 def test_fresh_passes_over_committed_records(tmp_path, capsys):
     words = ["--results", str(ROOT / "results"), "--folder", str(tmp_path), "--runs", str(tmp_path / "runs")]
-    assert main(["reproduce", "lambda-table", "--fresh", "--no-train", *words]) == 0
+    assert main(["reproduce", "lambda-table", "--fresh", "--train", "never", *words]) == 0
     assert "24 runs have no record" in capsys.readouterr().out
 
 
@@ -55,7 +55,7 @@ def test_the_page_of_all_exhibits_is_made_from_the_committed_records():
     found = {name: each.findings(archive.studies(each, (0, 1, 2))) for name, each in EXHIBITS.items()}
     page = ROOT / "docs" / "reproduction.md"
     pictures = [path.stem for path in page.with_suffix("").glob("*.svg")]
-    assert page.read_text() == reproduction_page(found, pictures=pictures), "run sparsegate reproduce all --no-train"
+    assert page.read_text() == reproduction_page(found, pictures=pictures), "run sparsegate reproduce all --train never"
 
 
 def test_every_exhibit_has_its_part_of_the_page():
@@ -72,6 +72,16 @@ def test_an_interrupted_reproduction_goes_on(tmp_path, monkeypatch, capsys):
     assert main(["reproduce", "lambda-table", "--seeds", "0"]) == 0
     out = capsys.readouterr().out
     assert "8 runs have no record" in out
-    assert re.search(r"training will take about \d+ minute", out)
+    assert re.search(r"training takes about \d+ minute", out)
     assert main(["reproduce", "lambda-table", "--seeds", "0"]) == 0
     assert "have no record" not in capsys.readouterr().out
+
+
+def test_long_training_is_announced_and_left_to_those_who_ask_for_it(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("sparsegate.cli.reproduce.LONG", 0.0)
+    words = ["--results", str(ROOT / "results"), "--folder", str(tmp_path), "--runs", str(tmp_path / "runs")]
+    assert main(["reproduce", "lenet5-layers", "--fresh", *words]) == 0
+    out = capsys.readouterr().out
+    assert "3 runs have no record; timing some steps" in out
+    assert re.search(r"training them takes about [\d.]+ (minutes|hours) on this machine: --train always does", out)
+    assert not (tmp_path / "runs").exists()

@@ -96,6 +96,7 @@ def test_missing_are_the_runs_without_a_record_and_training_makes_them(run, tmp_
     assert len(archive.studies(exhibit, (0, 1))["only"].records) == 2
 
 
+@pytest.mark.slow
 def test_two_processes_make_the_same_records_as_one(run, record, tmp_path):
     runs = [run, dataclasses.replace(run, seed=1)]
     first, second = train_all(runs, folder=tmp_path, command="", processes=2)
@@ -108,9 +109,9 @@ def test_studies_are_also_found_by_their_files_name(run, record, tmp_path):
     assert set(Archive(results=tmp_path).studies(Toy(run), (5,))) == {"toy-one"}
 
 
-def test_no_processes_at_all_are_an_error():
+def test_no_processes_at_all_are_an_error(tmp_path):
     with pytest.raises(ValueError, match="at least 1, got 0"):
-        train_all([], folder=None, command="", processes=0)
+        train_all([], folder=tmp_path, command="", processes=0)
 
 
 def test_time_is_told_from_records_of_this_machine(run, record):

@@ -46,8 +46,9 @@ class Lenet5Layers(Exhibit):
         study = studies.get(NAME)
         checks = (*layer_checks(study, paper.LENET5_LAYERS, PARTS, SPARSITY), *_whole(study))
         notes = (
-            "The paper does not say how its two prices come to these layers. Ours is one price for every weight of the "
-            "network: convolutions, whose weights are used at many places, keep more of theirs, and fc1 fewer.",
+            "The paper does not say on which scale its prices are. Ours is one price for every weight of the "
+            "network: convolutions, whose weights are used at many places, keep more of theirs, and fc1 "
+            "fewer, at the same total.",
         )
         return Findings(self.title(), layer_rows(study, paper.LENET5_LAYERS, PARTS), checks, _claims(study), notes)
 
