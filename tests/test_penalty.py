@@ -1,12 +1,16 @@
 """The price of gates, by hand, by autograd and by drawing."""
 
+import copy
+import itertools
+import math
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from sparsegate.gates import Sample, Threshold, gate, gates
+from sparsegate.gates import Sample, Threshold, finish, gate, gates
 from sparsegate.penalty import Penalty
 
 UNIT = st.floats(0, 1, width=32)
@@ -62,6 +66,44 @@ def test_the_terms_are_mean_and_variance_of_the_number_of_weights_drawn():
     # With a price of 6 the mean over 6 gates becomes a sum.
     assert number.mean().item() == pytest.approx(Penalty(count=6.0)(model).item(), abs=0.03)
     assert number.var().item() == pytest.approx(Penalty(count=0.0, bimodal=6.0)(model).item(), abs=0.03)
+
+
+def every_mask(probabilities: list[float]):
+    """Every mask that could be drawn, each with its probability."""
+    for bits in itertools.product((0, 1), repeat=len(probabilities)):
+        each = [p if bit else 1 - p for bit, p in zip(bits, probabilities, strict=True)]
+        yield bits, math.prod(each)
+
+
+@given(st.lists(UNIT, min_size=1, max_size=6), st.floats(0.1, 10))
+def test_the_count_penalty_is_the_expectation_of_the_sampled_count(values, price):
+    expected = sum(chance * sum(bits) for bits, chance in every_mask(values))
+    paid = Penalty(count=price)(model_with(values)).item() * len(values)  # the paper's sum, from our mean
+    assert paid == pytest.approx(price * expected, rel=1e-4, abs=1e-5)
+
+
+@given(st.lists(UNIT, min_size=1, max_size=6), st.floats(0.1, 10))
+def test_the_bimodal_penalty_is_the_variance_of_the_sampled_count(values, price):
+    mean = sum(chance * sum(bits) for bits, chance in every_mask(values))
+    variance = sum(chance * (sum(bits) - mean) ** 2 for bits, chance in every_mask(values))
+    paid = Penalty(count=0.0, bimodal=price)(model_with(values)).item() * len(values)
+    assert paid == pytest.approx(price * variance, rel=1e-4, abs=1e-5)
+
+
+@pytest.mark.parametrize("draw", [Threshold(), Sample()])
+def test_for_binary_gates_the_objective_is_the_counting_objective(draw):
+    # The paper's second objective, loss + l1 sum g(1-g) + l2 sum g, becomes its first, loss + l2 * number of weights.
+    torch.manual_seed(0)
+    model = gate(nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2)), draw=draw)
+    for each in gates(model).values():
+        each.gate.data = torch.bernoulli(torch.full_like(each.gate, 0.4))
+    finished = finish(copy.deepcopy(model))
+    images, labels = torch.randn(8, 4), torch.randint(0, 2, (8,))
+    ours = nn.functional.cross_entropy(model(images), labels) + Penalty(count=18.0, bimodal=7.0)(model)
+    kept = sum(int(torch.count_nonzero(finished[place].weight)) for place in (0, 2))  # of 4 * 3 + 3 * 2 = 18
+    assert 0 < kept < 18
+    counting = nn.functional.cross_entropy(finished(images), labels) + 1.0 * kept
+    assert ours.item() == pytest.approx(counting.item(), rel=1e-6)
 
 
 def test_the_price_does_not_depend_on_the_draw():

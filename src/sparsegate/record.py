@@ -11,6 +11,8 @@ from typing import Any
 from sparsegate.atomic import write_atomically
 
 FORMAT = 1
+SIZE_EDGES = tuple(2.0 ** (place / 4) for place in range(-80, 13))
+"""Borders between the bins of `Record.sizes`: quarters of an octave, from 2^-20 to 8."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,8 @@ class Record:
     """Time spent training, pauses between resumed sessions left out."""
     notes: tuple[str, ...] = ()
     """What a reader should know: a layer that closed, an option that could not be used."""
+    sizes: tuple[int, ...] = ()
+    """How many kept weights have which size: below the first of SIZE_EDGES, between two, above the last; or unknown."""
 
     @property
     def total(self) -> int:
@@ -126,10 +130,11 @@ class Record:
         """The record in a dictionary that `to_json` made."""
         if value.get("format") != FORMAT:
             raise ValueError(f"a record of format {FORMAT} was wanted, got {value.get('format')!r}")
-        fields = {field.name: value[field.name] for field in dataclasses.fields(cls)}
+        fields = {field.name: value[field.name] for field in dataclasses.fields(cls) if field.name != "sizes"}
         fields["layers"] = tuple(Layer(**{**each, "shape": tuple(each["shape"])}) for each in value["layers"])
         fields["epochs"] = tuple(Epoch(**each) for each in value["epochs"])
         fields["notes"] = tuple(value["notes"])
+        fields["sizes"] = tuple(value.get("sizes", ()))  # records from before it was counted have none
         return cls(**fields)
 
     def save(self, path: Path) -> None:

@@ -6,6 +6,8 @@ import pytest
 import torch
 
 from sparsegate.layers import Cosine
+from sparsegate.layers.cosine import matrix as whole
+from sparsegate.layers.cosine import product
 
 
 def matrix(size):
@@ -43,3 +45,15 @@ def test_half_precision_comes_out_in_full():
 
 def test_it_stores_nothing():
     assert Cosine(8).state_dict() == {}
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 12])
+def test_the_matrix_that_a_gpu_multiplies_with_is_the_same(size):
+    torch.testing.assert_close(whole(size, torch.device("cpu")), matrix(size))
+
+
+def test_a_product_has_full_precision_under_autocast_too():
+    x, by = torch.randn(3, 8), whole(8, torch.device("cpu"))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = product(x.bfloat16(), by)
+    torch.testing.assert_close(y, x.bfloat16().float() @ by)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from sparsegate.layers import Noisy
+from sparsegate.layers import Noisy, divergence
 
 
 def noisy(layer, log_variance=-2.0, threshold=3.0):
@@ -57,10 +57,15 @@ def test_the_divergence_is_the_published_approximation():
         0.63576 - 0.63576 / (1 + math.exp(-1.8732 - 1.48695 * value)) + 0.5 * math.log(1 + math.exp(-value))
         for value in (-1.5, 0.5)
     )
-    assert module.divergence().item() == pytest.approx(wanted, rel=1e-4)
+    assert divergence([module]).item() == pytest.approx(wanted, rel=1e-4)
 
 
 def test_more_noise_is_cheaper():
     layer = nn.Linear(3, 3)
-    costs = [noisy(layer, log_variance=value).divergence().item() for value in (-10.0, -5.0, 0.0)]
+    costs = [divergence([noisy(layer, log_variance=value)]).item() for value in (-10.0, -5.0, 0.0)]
     assert costs == sorted(costs, reverse=True)
+
+
+def test_the_divergence_of_several_layers_is_the_sum_of_theirs():
+    layers = [noisy(nn.Linear(3, 2), log_variance=-1.0), noisy(nn.Conv2d(1, 2, 3), log_variance=-3.0)]
+    assert divergence(layers).item() == pytest.approx(sum(divergence([each]).item() for each in layers), rel=1e-5)

@@ -7,7 +7,8 @@ from torch import nn
 
 from sparsegate.data import Normalise, Split
 from sparsegate.layers import StandIn
-from sparsegate.train import accuracy, count_biases, count_layers
+from sparsegate.record import SIZE_EDGES
+from sparsegate.train import accuracy, count_biases, count_layers, count_sizes
 
 PLAIN = Normalise(0.0, 1.0)
 
@@ -100,3 +101,12 @@ def test_all_numbers_of_a_stand_in_are_weights_zeros_and_vectors_too_and_its_bia
     assert layer.num_indices == 7
     assert (before.name, before.total, after.name, after.total) == ("0.weight", 8, "2.weight", 6)
     assert count_biases(model)[0] == 4 + 3 + 2
+
+
+def test_sizes_of_kept_weights_are_counted_in_bins_without_biases_and_zeros():
+    model = nn.Linear(4, 1)
+    model.weight.data = torch.tensor([[0.0, -0.5, 0.55, 100.0]])
+    counts = count_sizes(model)
+    assert len(counts) == len(SIZE_EDGES) + 1
+    half = SIZE_EDGES.index(0.5)
+    assert {place: count for place, count in enumerate(counts) if count} == {half + 1: 2, len(SIZE_EDGES): 1}

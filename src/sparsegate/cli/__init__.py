@@ -13,6 +13,7 @@ VERBS = {
     "compress": "write a network with zeros to a file that is truly smaller",
     "export": "write a network for programs without PyTorch: C code with the weights in it",
     "bench": "time a network dense and sparse, by every engine that is installed",
+    "reproduce": "make a table or figure of the paper, ours beside the printed numbers",
 }
 
 USAGE = "usage: sparsegate VERB ...\n\n" + "\n".join(f"  {verb:10}{about}" for verb, about in VERBS.items())

@@ -10,7 +10,7 @@ from .hadamard import Hadamard
 from .hessian import LayerHessian, measure_hessians
 from .low_rank import LowRank
 from .mask import Masked, add_masks, apply_masks_, cut_to_, masks, num_to_keep, remove_masks
-from .noisy import Noisy
+from .noisy import Noisy, divergence
 from .predicted import Predicted
 from .replace import linears, replace_
 from .resized import Resized
@@ -41,6 +41,7 @@ __all__ = [
     "apply_masks_",
     "check_codebook",
     "cut_to_",
+    "divergence",
     "dropout_rates",
     "layers_of",
     "linears",

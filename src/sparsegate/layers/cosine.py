@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+# Up to this size a GPU computes the transform as one product: a dozen kernels of the fast way take longer to start.
+WHOLE = 2048
 
 
 class Cosine(nn.Module):
@@ -28,6 +32,8 @@ class Cosine(nn.Module):
 
     def forward(self, x: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch n"]:
         """The transform of the last dimension, in full precision."""
+        if x.is_cuda and self.size <= WHOLE:
+            return product(x, matrix(self.size, x.device).T)
         folded = torch.cat((x[..., ::2], x[..., 1::2].flip(-1)), dim=-1)
         real, imaginary = torch.view_as_real(torch.fft.rfft(folded.float())).unbind(-1)
         cos, sin = self._factors()
@@ -37,6 +43,8 @@ class Cosine(nn.Module):
 
     def inverse(self, x: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch n"]:
         """What the transform makes x of, in full precision."""
+        if x.is_cuda and self.size <= WHOLE:
+            return product(x, matrix(self.size, x.device))
         low = x[..., : self.size // 2 + 1]
         high = F.pad(x, (0, 1)).flip(-1)[..., : self.size // 2 + 1]
         cos, sin = self._factors()
@@ -50,3 +58,24 @@ class Cosine(nn.Module):
 
     def _factors(self) -> tuple[Tensor, Tensor]:
         return self.get_buffer("cos"), self.get_buffer("sin")
+
+
+@functools.lru_cache(maxsize=4)
+def matrix(size: int, device: torch.device) -> Float[Tensor, "n n"]:
+    """The transform as a matrix, a row for every frequency.
+
+    >>> matrix(2, torch.device("cpu"))
+    tensor([[ 0.7071,  0.7071],
+            [ 0.7071, -0.7071]])
+    """
+    place = torch.arange(size, dtype=torch.float64)
+    waves = torch.cos(math.pi / size * torch.outer(place, place + 0.5)) * (2 / size) ** 0.5
+    waves[0] *= 0.5**0.5
+    return waves.float().to(device)
+
+
+def product(x: Float[Tensor, "*batch n"], by: Float[Tensor, "n n"]) -> Float[Tensor, "*batch n"]:
+    """A product in full precision, under autocast too."""
+    with torch.autocast(x.device.type, enabled=False):
+        y: Tensor = x.float() @ by
+    return y

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from sparsegate.layers import Noisy, layers_of, unwrap_, wrap_
+from sparsegate.layers import Noisy, divergence, layers_of, unwrap_, wrap_
 from sparsegate.method import Method
 
 
@@ -82,8 +82,7 @@ class SparseVD(Method):
         """The divergence from the prior, for one image."""
         over = self.ramp - self.wait
         height = min(1.0, max(0.0, progress - self.wait) / over) if over else float(progress >= self.wait)
-        divergence = torch.stack([each.divergence() for each in _noisy(model)]).sum()
-        return self.price * height / self.num_images * divergence
+        return self.price * height / self.num_images * divergence(_noisy(model))
 
     def finish(self, model: nn.Module) -> nn.Module:
         """An ordinary model; the weights with too much noise are zero."""

@@ -1,7 +1,7 @@
 """Runs, and the loop that trains them."""
 
 from .batches import Batches
-from .evaluate import accuracy, count_biases, count_layers
+from .evaluate import accuracy, count_biases, count_layers, count_sizes
 from .folder import RunFolder
 from .launch import is_main_process, leave_group, train
 from .loop import DivergedError
@@ -21,6 +21,7 @@ __all__ = [
     "accuracy",
     "count_biases",
     "count_layers",
+    "count_sizes",
     "empty_network",
     "is_main_process",
     "leave_group",

@@ -10,7 +10,7 @@ from torch import nn
 
 from sparsegate.data import Normalise, Split
 from sparsegate.layers import StandIn
-from sparsegate.record import Layer
+from sparsegate.record import SIZE_EDGES, Layer
 
 BATCH = 1000
 
@@ -54,6 +54,15 @@ def count_biases(model: nn.Module) -> tuple[int, int]:
     weights = _of_stand_ins(model)
     others = [each for each in model.parameters() if each.ndim < 2 and each not in weights]
     return sum(each.numel() for each in others), sum(int(torch.count_nonzero(each)) for each in others)
+
+
+def count_sizes(model: nn.Module) -> tuple[int, ...]:
+    """How many weights that are not zero have which size, in the bins of a record."""
+    stand_ins = _of_stand_ins(model)
+    weights = [each.detach() for each in model.parameters() if each.ndim >= 2 or each in stand_ins]
+    sizes = torch.cat([weight[weight != 0].abs().double().cpu() for weight in weights])
+    places = torch.bucketize(sizes, torch.tensor(SIZE_EDGES, dtype=torch.float64), right=True)
+    return tuple(torch.bincount(places, minlength=len(SIZE_EDGES) + 1).tolist())
 
 
 def _of_stand_ins(model: nn.Module) -> set[nn.Parameter]:

@@ -21,7 +21,7 @@ from sparsegate.gates import Census, Reading, gates
 from sparsegate.record import Epoch, Record
 
 from .batches import Batches
-from .evaluate import accuracy, count_biases, count_layers
+from .evaluate import accuracy, count_biases, count_layers, count_sizes
 from .folder import RunFolder
 from .judge import SplitJudge
 from .provenance import machine, versions
@@ -233,6 +233,7 @@ class Loop:
             epochs=tuple(self.epochs),
             seconds=round(self.seconds, 1),
             notes=tuple(self.notes),
+            sizes=count_sizes(model),
         )
         if self.accelerator.is_main_process:
             self.place.close(model, record)

@@ -8,7 +8,7 @@ from typing import Any
 from sparsegate.registry import Registry
 from sparsegate.train import Run
 
-from . import compare, stand_ins
+from . import compare, gates, stand_ins
 from .lenet5 import demo, method1, method2
 
 RECIPES: Registry[Callable[[], Run[Any]]] = Registry(
@@ -17,6 +17,11 @@ RECIPES: Registry[Callable[[], Run[Any]]] = Registry(
         "lenet5-demo": demo,
         "lenet5-method1": method1,
         "lenet5-method2": method2,
+        "lenet5-gates-18k": gates.gates_18k,
+        "lenet5-gates-22k": gates.gates_22k,
+        "lenet5-gates-36k": gates.gates_36k,
+        "lenet5-gates-40k": gates.gates_40k,
+        "lenet5-dense": compare.dense,
         "lenet5-svd": stand_ins.svd,
         "lenet5-svd-quarter": stand_ins.svd_quarter,
         "lenet5-fastfood-1024": stand_ins.fastfood_1024,
