@@ -64,7 +64,8 @@ def _picture(records: Sequence[Record], names: Sequence[str]) -> Html:
 
 
 def _table(records: Sequence[Record], names: Sequence[str]) -> Html:
-    rows = [_row(name, record) for name, record in zip(names, records, strict=True)]
+    most = max(max(record.kept for record in records), 1)
+    rows = [_row(name, record, record.kept / most) for name, record in zip(names, records, strict=True)]
     return element(
         "section",
         element("h2", "The runs", id="runs-title"),
@@ -74,14 +75,14 @@ def _table(records: Sequence[Record], names: Sequence[str]) -> Html:
     )
 
 
-def _row(name: str, record: Record) -> tuple[Cell, ...]:
+def _row(name: str, record: Record, share: float) -> tuple[Cell, ...]:
     return (
         element("span", name, element("span", f" {record.name}", class_="quiet code")),
         record.run["method"]["name"].replace("_", " "),
         f"{record.test:.2f} %",
         f"{record.kept:,}",
         f"{record.rate:,.1f}x",
-        bar(record.kept / record.total),
+        bar(share),
         f"{record.seconds / 60:,.1f}",
     )
 

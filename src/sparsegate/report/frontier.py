@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from sparsegate.record import Record
 from sparsegate.web import Html, element, join
 
 from .line_chart import BOTTOM, HEIGHT, LEFT, RIGHT, WIDTH, down, marks, short
 from .scale import Scale, accuracies, counts
+
+Spot: TypeAlias = tuple[float, float]
 
 
 def frontier(records: Sequence[Record]) -> list[int]:
@@ -18,7 +21,7 @@ def frontier(records: Sequence[Record]) -> list[int]:
     []
     """
     order = sorted(range(len(records)), key=lambda place: (records[place].kept, -records[place].test))
-    best, found = float("-inf"), []
+    best, found = -1.0, []
     for place in order:
         if records[place].test > best:
             best = records[place].test
@@ -39,11 +42,12 @@ def frontier_chart(records: Sequence[Record], names: Sequence[str]) -> Html:
         _feet(across),
         element("polyline", points=line, class_="frontier"),
         join(_dot(spot, name, place in on) for place, (spot, name) in enumerate(zip(spots, names, strict=True))),
+        join(element("text", name, x=x, y=y, class_="label") for (x, y), name in _labels(spots, names)),
         viewBox=f"0 0 {WIDTH} {HEIGHT}",
         role="img",
         aria_label=about,
         id="chart-frontier",
-        style="max-width:720px",
+        style="max-width:600px",
     )
 
 
@@ -61,11 +65,17 @@ def _feet(scale: Scale) -> Html:
     return join((*lines, *words))
 
 
-def _dot(spot: tuple[float, float], name: str, on: bool) -> Html:
+def _dot(spot: Spot, name: str, on: bool) -> Html:
     x, y = spot
-    return join(
-        (
-            element("circle", element("title", name), cx=x, cy=y, r=4.5, class_="open" if on else "shut"),
-            element("text", name, x=x + 7, y=y - 5, class_="label"),
-        )
-    )
+    return element("circle", element("title", name), cx=x, cy=y, r=4, class_="open" if on else "shut")
+
+
+def _labels(spots: Sequence[Spot], names: Sequence[str]) -> list[tuple[Spot, str]]:
+    """Names beside their dots, each moved down until no other lies under it."""
+    taken: list[Spot] = []
+    for x, y in spots:
+        at = (x + 7, y - 3)
+        while any(abs(at[0] - other[0]) < 13 and abs(at[1] - other[1]) < 10 for other in taken):
+            at = (at[0], at[1] + 5)
+        taken.append(at)
+    return list(zip(taken, names, strict=True))

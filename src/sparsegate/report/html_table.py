@@ -34,12 +34,12 @@ def html_table(caption: str, heads: Sequence[Head], rows: Iterable[Sequence[Cell
     return element("div", table, class_="scroll", tabindex=0, role="region", aria_label=caption)
 
 
-def bar(share: float, kind: str = "") -> Html:
+def bar(share: float | int, kind: str = "") -> Html:
     """A bar as long as a share of its track; what it says stands beside it in words."""
     return stacked((share, kind))
 
 
-def stacked(*parts: tuple[float, str]) -> Html:
+def stacked(*parts: tuple[float | int, str]) -> Html:
     """Several bars one after the other."""
     fills = (element("span", class_=f"fill {kind}".strip(), style=f"width:{100 * share:.3f}%") for share, kind in parts)
     return element("span", *fills, class_="track two" if len(parts) > 1 else "track", aria_hidden="true")

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from sparsegate.web import Html, element, join
 
 from .scale import Scale
+
+Words: TypeAlias = Callable[[float | int], str]
 
 WIDTH, HEIGHT = 360, 210
 LEFT, RIGHT, TOP, BOTTOM = 44, 10, 8, 26
 
 
 def line_chart(
-    name: str, about: str, epochs: Sequence[int], values: Sequence[float], scale: Scale, words: Callable[[float], str]
+    name: str, about: str, epochs: Sequence[int], values: Sequence[float | int], scale: Scale, words: Words
 ) -> Html:
     """One line; `words` writes a mark of the scale, and `about` says what is to be seen."""
     points = [(across(epoch, epochs), down(scale.share(value))) for epoch, value in zip(epochs, values, strict=True)]
@@ -41,12 +44,12 @@ def across(epoch: int, epochs: Sequence[int]) -> float:
     return LEFT + (WIDTH - LEFT - RIGHT) * (epoch - first) / (last - first)
 
 
-def down(share: float) -> float:
+def down(share: float | int) -> float:
     """Where a share of the height stands, from the top."""
     return TOP + (HEIGHT - TOP - BOTTOM) * (1 - share)
 
 
-def marks(scale: Scale, words: Callable[[float], str]) -> Html:
+def marks(scale: Scale, words: Words) -> Html:
     """Lines and words at the marks of the upright scale."""
     return join(
         part
@@ -60,7 +63,7 @@ def marks(scale: Scale, words: Callable[[float], str]) -> Html:
     )
 
 
-def short(number: float) -> str:
+def short(number: float | int) -> str:
     """A count in few letters.
 
     >>> [short(number) for number in (20, 5_000, 200_000, 1_000_000)]

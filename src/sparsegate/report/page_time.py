@@ -52,7 +52,7 @@ def _moments(record: Record) -> list[dict[str, Any]]:
     ]
 
 
-def _counts(record: Record) -> list[float]:
+def _counts(record: Record) -> list[int]:
     return [record.total, *(epoch.kept for epoch in record.epochs)]
 
 

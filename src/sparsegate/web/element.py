@@ -20,7 +20,7 @@ class Html:
 Child: TypeAlias = "Html | str | None"
 
 
-def element(tag: str, *children: Child, **attributes: str | float | bool | None) -> Html:
+def element(tag: str, *children: Child, **attributes: str | float | int | bool | None) -> Html:
     """One element with its children; strings are escaped, and None is nothing.
 
     >>> element("p", "1 < 2", element("b", "!"), class_="note", data_place=3, hidden=False).text
@@ -49,7 +49,7 @@ def _text(child: Child) -> str:
     return child.text if isinstance(child, Html) else html.escape(child)
 
 
-def _attribute(name: str, value: str | float | bool | None) -> str:
+def _attribute(name: str, value: str | float | int | bool | None) -> str:
     key = name.rstrip("_").replace("_", "-")
     if value is None or value is False:
         return ""
