@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SETUP := pyproject.toml constraints.txt setup.py $(wildcard src/sparsegate/kernels/csrc/*)
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-slow check sanitize bench clean
+.PHONY: demo test test-slow test-browser check sanitize bench clean
 
 demo: $(VENV)/.ready ## train a sparse LeNet-5 on MNIST (six or seven minutes on two cores)
 	$(BIN)/sparsegate train lenet5-demo
@@ -15,6 +15,9 @@ test: $(VENV)/.ready-dev ## the fast tests: no network, no GPU
 
 test-slow: $(VENV)/.ready-dev ## the tests that take minutes
 	$(BIN)/python -m pytest -m slow
+
+test-browser: $(VENV)/.ready-dev ## the pages in a real browser: Debian's chromium, which playwright drives
+	$(BIN)/python -m pytest -m browser -rs tests/page
 
 check: $(VENV)/.ready-dev ## style, types, layers
 	$(BIN)/ruff check .

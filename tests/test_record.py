@@ -24,6 +24,9 @@ RECORD = Record(
     seconds=1.5,
     notes=("a note",),
 )
+GATED = dataclasses.replace(
+    RECORD, first_gates=(0, 120), epochs=tuple(dataclasses.replace(each, gates=(114, 6)) for each in RECORD.epochs)
+)
 
 
 def test_the_counts_of_a_toy_record():
@@ -34,8 +37,15 @@ def test_the_counts_of_a_toy_record():
     assert RECORD.layers[0].sparsity == pytest.approx(95.0)
 
 
-def test_a_record_comes_back_from_json_as_it_was():
-    assert Record.from_json(json.loads(json.dumps(RECORD.to_json()))) == RECORD
+@pytest.mark.parametrize("record", [RECORD, GATED])
+def test_a_record_comes_back_from_json_as_it_was(record):
+    assert Record.from_json(json.loads(json.dumps(record.to_json()))) == record
+
+
+def test_a_run_without_gates_writes_none_as_records_did_before():
+    text = json.dumps(RECORD.to_json())
+    assert '"gates"' not in text
+    assert "first_gates" not in text
 
 
 def test_a_record_comes_back_from_its_file_as_it_was(tmp_path):

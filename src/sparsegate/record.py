@@ -59,6 +59,13 @@ class Epoch:
     """Fraction of weights that a drawn mask is expected to keep."""
     variance: float = 0.0
     """Variance of one element of a drawn mask, averaged over the gates."""
+    gates: tuple[int, ...] = ()
+    """How many gates lie in each of 32 equal parts of [0, 1], from closed to open; empty if there are none."""
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Epoch:
+        """The epoch in a dictionary of plain values."""
+        return cls(**{**value, "gates": tuple(value.get("gates", ()))})
 
 
 @dataclass(frozen=True)
@@ -86,6 +93,8 @@ class Record:
     """What a reader should know: a layer that closed, an option that could not be used."""
     sizes: tuple[int, ...] = ()
     """How many kept weights have which size: below the first of SIZE_EDGES, between two, above the last; or unknown."""
+    first_gates: tuple[int, ...] = ()
+    """How many gates lay in each of 32 equal parts of [0, 1] before the first step; empty if there were none."""
 
     @property
     def total(self) -> int:
@@ -122,19 +131,22 @@ class Record:
             "num_with_indices": self.num_with_indices,
         }
         fields = dataclasses.asdict(self)
-        fields["layers"] = tuple({k: v for k, v in layer.items() if v is not None} for layer in fields["layers"])
-        return {"format": FORMAT, **fields, "derived": derived}
+        fields["layers"] = tuple(_without(None, layer) for layer in fields["layers"])
+        fields["epochs"] = tuple(_without((), epoch) for epoch in fields["epochs"])
+        gates = _without((), {"first_gates": fields.pop("first_gates")})
+        return {"format": FORMAT, **fields, **gates, "derived": derived}
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Record:
         """The record in a dictionary that `to_json` made."""
         if value.get("format") != FORMAT:
             raise ValueError(f"a record of format {FORMAT} was wanted, got {value.get('format')!r}")
-        fields = {field.name: value[field.name] for field in dataclasses.fields(cls) if field.name != "sizes"}
+        later = ("sizes", "first_gates")  # records from before they were counted have none
+        fields = {field.name: value[field.name] for field in dataclasses.fields(cls) if field.name not in later}
+        fields |= {name: tuple(value.get(name, ())) for name in later}
         fields["layers"] = tuple(Layer(**{**each, "shape": tuple(each["shape"])}) for each in value["layers"])
-        fields["epochs"] = tuple(Epoch(**each) for each in value["epochs"])
+        fields["epochs"] = tuple(Epoch.from_json(each) for each in value["epochs"])
         fields["notes"] = tuple(value["notes"])
-        fields["sizes"] = tuple(value.get("sizes", ()))  # records from before it was counted have none
         return cls(**fields)
 
     def save(self, path: Path) -> None:
@@ -145,3 +157,8 @@ class Record:
     def load(cls, path: Path) -> Record:
         """Reads a record from a JSON file."""
         return cls.from_json(json.loads(path.read_text()))
+
+
+def _without(nothing: object, fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields that say something."""
+    return {name: value for name, value in fields.items() if value != nothing}

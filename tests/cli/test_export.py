@@ -44,7 +44,7 @@ def test_a_run_knows_its_model_and_its_data(small, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "wanted"),
     [
-        (("net.c", "--to", "onyx"), "unknown export 'onyx'; known: c"),
+        (("net.c", "--to", "onyx"), "unknown export 'onyx'; known: c, web"),
         (("net.c",), "--to"),
         (("net.cc", "--to", "c"), "ends in .c"),
         (("net.c", "--to", "c", "--model", "lenet300"), "not those of lenet300"),

@@ -65,7 +65,7 @@ def test_the_model_stays_as_it_is():
 @pytest.mark.parametrize(
     ("model", "words"),
     [
-        (Calls(torch.sigmoid), "sigmoid .* cannot be written in C; what can: Conv2d"),
+        (Calls(torch.sigmoid), "sigmoid .* cannot be exported; what can: Conv2d"),
         (nn.Sequential(nn.Conv2d(1, 2, 3), nn.GELU()), "GELU"),
         (nn.Sequential(nn.ConvTranspose2d(1, 2, 3)), "ConvTranspose2d"),
         (Calls(lambda x: x + x), "add"),

@@ -49,6 +49,22 @@ def test_undecided_gates_lie_between_a_tenth_and_nine_tenths():
     assert Census(toy()).take().undecided == pytest.approx(3 / 6)  # 0.5, 0.6 and 0.3
 
 
+def test_the_histogram_has_every_gate_once_and_an_edge_belongs_to_the_part_below():
+    counts = Census(toy()).take().histogram
+    places = [0, 15, 19, 31, 30, 9]  # of 0.0, 0.5, 0.6, 1.0, 0.95 and 0.3, in parts of a thirty-second
+    assert counts == tuple(places.count(place) for place in range(32))
+
+
+@given(st.lists(st.floats(0, 1, width=32), min_size=1, max_size=40))
+def test_the_upper_half_of_the_histogram_is_what_is_open(values):
+    model = gate(nn.Linear(len(values), 1))
+    put(model, "weight", [values])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ClosedLayer)
+        reading = Census(model).take()
+    assert (sum(reading.histogram[16:]), sum(reading.histogram)) == (reading.kept["weight"], len(values))
+
+
 def test_flipped_counts_gates_that_crossed_the_threshold_since_the_last_reading():
     model = toy()
     census = Census(model)

@@ -88,6 +88,8 @@ def test_a_census_of_a_sharded_model_counts_the_whole_model_on_every_process(fsd
     for each in fsdp:
         for together, alone in zip(each["readings"], each["alone"], strict=True):
             assert together["kept"] == alone["kept"]
+            assert together["histogram"] == alone["histogram"]
+            assert sum(together["histogram"]) == 42 + 21
             assert together["total"] == alone["total"] == {"0.weight": 42, "2.weight": 21}
             for fraction in ("keep", "variance", "undecided", "flipped"):
                 assert together[fraction] == pytest.approx(alone[fraction], abs=1e-6)

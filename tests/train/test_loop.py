@@ -64,6 +64,13 @@ def test_the_finished_network_is_sparse_ordinary_and_as_accurate_as_recorded(sma
     assert accuracy(model, data.validation, data.normalise, Accelerator()) == record.validation
 
 
+def test_the_gates_are_counted_at_the_start_and_at_every_epochs_end(small, tmp_path):
+    record = train(small(method=SPARSE), folder=tmp_path)
+    assert record.first_gates == tuple(record.total if place == 19 else 0 for place in range(32))  # 0.6
+    assert [sum(epoch.gates[16:]) for epoch in record.epochs] == [epoch.kept for epoch in record.epochs]
+    assert train(small(method=Dense()), folder=tmp_path).epochs[-1].gates == ()
+
+
 def test_epochs_are_numbered_and_steps_are_counted(small, tmp_path):
     steps = Steps()
     record = train(small(epochs=3), folder=tmp_path, watch=steps)

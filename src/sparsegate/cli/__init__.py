@@ -11,7 +11,8 @@ VERBS = {
     "train": "train a sparse network: a recipe by name, or any model with any data",
     "inspect": "show a network's tensors, how sparse they are, and what its file takes",
     "compress": "write a network with zeros to a file that is truly smaller",
-    "export": "write a network for programs without PyTorch: C code with the weights in it",
+    "export": "write a network for programs without PyTorch: C code with the weights in it, or a page that runs it",
+    "report": "make the page of a run, or of several side by side",
     "bench": "time a network dense and sparse, by every engine that is installed",
     "reproduce": "make a table or figure of the paper, ours beside the printed numbers",
 }

@@ -23,22 +23,22 @@ NUM_EXAMPLES = 512  # training images that show how large values become
 
 @dataclass(frozen=True)
 class Command:
-    """Writes a network for programs without PyTorch: C code with the weights and their positions written into it."""
+    """Writes a network for programs without PyTorch: C code, or a page that runs it on what a person draws."""
 
     source: Annotated[Path, tyro.conf.Positional]
     """A .sparse.safetensors, .sg or .safetensors file, a state dict saved by torch (.pt), or the folder of a run."""
 
     target: Annotated[Path, tyro.conf.Positional]
-    """The file to write: NAME.c, with NAME.h beside it."""
+    """The file to write: NAME.c, with NAME.h beside it, or NAME.html."""
 
     to: str
-    """What to write: c."""
+    """What to write: c, or web."""
 
     dtype: Literal["fp32", "int8"] = "fp32"
     """Type of weights and values; int8 is for processors without floating point, and takes its steps from the data."""
 
     max_weights: int = MAX_WEIGHTS
-    """Surviving weights to write at the most; with more, the compiler takes minutes."""
+    """Surviving weights to write at the most; with more, a compiler takes minutes, and a page draws slowly."""
 
     model: str | None = None
     """A registered network; a run knows its own, and of a file it is found by its tensors."""
@@ -49,7 +49,7 @@ class Command:
 
 
 def main(argv: list[str]) -> None:
-    """Parses the command, writes the files, and says how large they are and how to compile them."""
+    """Parses the command, writes the files, and says how large they are and what to do with them."""
     command: Command = parse_flags(Command, argv, name="sparsegate export", about="")
     exporter = EXPORTS[command.to]
     state = open_network(command.source).state_dict()

@@ -16,6 +16,7 @@ from rich.console import Console
 
 from sparsegate.methods import METHODS
 from sparsegate.models import MODELS
+from sparsegate.page import make_page
 from sparsegate.reproduce import RECIPES
 from sparsegate.train import Run, RunFolder, TensorBoard, Watcher, Watchers, is_main_process, leave_group, train
 
@@ -57,7 +58,16 @@ def main(argv: list[str]) -> None:
     record = train(command.run, folder=command.folder, watch=Watchers(*watchers), command=words, shard=command.shard)
     if is_main_process():
         show_record(record, RunFolder(command.folder / record.name, command.run), console)
+        console.print(_page(command.folder / record.name), highlight=False, markup=False, soft_wrap=True)
     leave_group()
+
+
+def _page(folder: Path) -> str:
+    """Where the run's page is, or why there is none."""
+    try:
+        return f"page: {make_page(folder)}"
+    except Exception as error:  # the run has ended well, whatever becomes of its page
+        return f"note: no page was made: {error}; sparsegate report {folder} tries again"
 
 
 def parse(argv: list[str]) -> Command[Run[Any]]:

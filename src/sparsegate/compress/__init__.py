@@ -1,6 +1,7 @@
 """Files that are truly smaller, accounted for to the bit."""
 
 from .chain import trace
+from .container import encode_safetensors
 from .cost import Cost, position_entropy
 from .deadpaths import Removed, remove_dead_paths
 from .entry import FORMATS, Entry
@@ -23,6 +24,7 @@ __all__ = [
     "Packed",
     "Removed",
     "compress",
+    "encode_safetensors",
     "encode_sg",
     "is_hooked",
     "linear_readers",

@@ -29,10 +29,12 @@ PARTS = {part for each in FORMATS.values() for part in each.parts}
 
 def write(entries: Entries, same: dict[str, str], path: Path) -> None:
     """Writes a network, whole or not at all."""
-    arrays = _arrays(entries)
-    write_atomically(
-        path, _header(entries, same), *(array.data.cast("B") for _, _, array in arrays.values() if array.size)
-    )
+    write_atomically(path, *_pieces(entries, same))
+
+
+def encode_safetensors(entries: Entries, same: dict[str, str]) -> bytes:
+    """The bytes of the file."""
+    return b"".join(_pieces(entries, same))
 
 
 def container_cost(entries: Entries, same: dict[str, str]) -> Cost:
@@ -53,6 +55,11 @@ def read(path: Path) -> tuple[Entries, dict[str, str]]:
         return _network(about, arrays)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
+
+
+def _pieces(entries: Entries, same: dict[str, str]) -> list[bytes | memoryview]:
+    arrays = _arrays(entries).values()
+    return [_header(entries, same), *(array.data.cast("B") for _, _, array in arrays if array.size)]
 
 
 def _arrays(entries: Entries) -> dict[str, tuple[str, tuple[int, ...], Array]]:

@@ -10,10 +10,12 @@ from torch import Tensor, nn
 from sparsegate.data import Normalise
 from sparsegate.registry import Registry
 
+from .browser import for_browser
 from .build import build, find_compiler
 from .code import MAX_WEIGHTS, Code, Dtype, generate
 from .hardwired import HardWired, hard_wire
 from .to_c import to_c
+from .to_web import to_web
 from .written import Written
 
 
@@ -33,7 +35,7 @@ class Exporter(Protocol):
         """The files and what to do with them."""
 
 
-EXPORTS: Registry[Exporter] = Registry("export", {"c": to_c})
+EXPORTS: Registry[Exporter] = Registry("export", {"c": to_c, "web": to_web})
 
 __all__ = [
     "EXPORTS",
@@ -45,7 +47,9 @@ __all__ = [
     "Written",
     "build",
     "find_compiler",
+    "for_browser",
     "generate",
     "hard_wire",
     "to_c",
+    "to_web",
 ]

@@ -74,12 +74,12 @@ def _check_example(example: Tensor) -> None:
 def _check_finite(model: nn.Module) -> None:
     for name, value in model.state_dict().items():
         if not value.isfinite().all():
-            raise ValueError(f"{name} has values that are infinite or no numbers; C code is written for finite ones")
+            raise ValueError(f"{name} has values that are infinite or no numbers; only finite ones can be exported")
 
 
 def _check_is_chain(graph: fx.Graph) -> None:
     if sum(node.op == "placeholder" for node in graph.nodes) != 1:
-        raise ValueError("C code is written for networks with one input, got several")
+        raise ValueError("only networks with one input can be exported, got several")
     before: fx.Node | None = None
     for node in graph.nodes:
         if _is_number(node):
@@ -87,7 +87,7 @@ def _check_is_chain(graph: fx.Graph) -> None:
         tensors = [each for each in node.all_input_nodes if "shape" in each.meta]
         if before is not None and tensors != [before]:
             raise ValueError(
-                f"C code is written for chains of operations, and {node.name} does not read just the one before it"
+                f"only chains of operations can be exported, and {node.name} does not read just the one before it"
             )
         before = node
 
@@ -114,11 +114,11 @@ def _checked_outputs(model: nn.Module, layers: list[Layer], example: Tensor) -> 
 def _reader(node: fx.Node) -> Reader:
     kind = operation(node)
     if is_hooked(node):
-        raise ValueError(f"{node.target} has hooks, which cannot be written in C; remove them first")
+        raise ValueError(f"{node.target} has hooks, which cannot be exported; remove them first")
     if kind not in READERS:
         name = kind if isinstance(kind, str) else getattr(kind, "__name__", str(kind))
         raise ValueError(
-            f"{name} ({node.name}) cannot be written in C; what can: Conv2d, Linear, ReLU, max and average pooling, "
+            f"{name} ({node.name}) cannot be exported; what can: Conv2d, Linear, ReLU, max and average pooling, "
             "BatchNorm, flatten, dropout, identity"
         )
     return READERS[kind]
@@ -136,7 +136,7 @@ def _pair(value: Any) -> Pair:
 def _conv(node: fx.Node, layers: list[Layer]) -> list[Layer]:
     conv: Any = module_of(node)
     if conv.padding_mode != "zeros":
-        raise ValueError(f"{node.target} pads with {conv.padding_mode!r}, which cannot be written in C; pad with zeros")
+        raise ValueError(f"{node.target} pads with {conv.padding_mode!r}, which cannot be exported; pad with zeros")
     bias = conv.bias if conv.bias is not None else conv.weight.new_zeros(len(conv.weight))
     settings = (_pair(conv.stride), _padding(node, conv), _pair(conv.dilation), conv.groups)
     return [*layers, Conv(conv.weight.detach(), bias.detach(), *settings)]
@@ -149,7 +149,7 @@ def _padding(node: fx.Node, conv: Any) -> Pair:
     if conv.padding == "valid":
         return (0, 0)
     if any(each % 2 for each in across):
-        raise ValueError(f"{node.target} pads one side more than the other, which cannot be written in C")
+        raise ValueError(f"{node.target} pads one side more than the other, which cannot be exported")
     return across[0] // 2, across[1] // 2
 
 
@@ -207,7 +207,7 @@ def _mean_pool(node: fx.Node, layers: list[Layer]) -> list[Layer]:
     names = ("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override")
     words = _settings(node, names)
     if words.get("divisor_override"):
-        raise ValueError(f"{node.name} overrides the divisor of the mean, which cannot be written in C")
+        raise ValueError(f"{node.name} overrides the divisor of the mean, which cannot be exported")
     kernel = _pair(words["kernel_size"])
     stride, padding = _pair(words.get("stride") or kernel), _pair(words.get("padding", 0))
     counts = bool(words.get("count_include_pad", True))
@@ -242,7 +242,7 @@ def _flat(node: fx.Node, layers: list[Layer]) -> list[Layer]:
 
 def _nothing(node: fx.Node, layers: list[Layer]) -> list[Layer]:
     if node.kwargs.get("training") or (node.op == "call_function" and True in node.args[2:3]):
-        raise ValueError(f"{node.name} drops in eval as well, which cannot be written in C")
+        raise ValueError(f"{node.name} drops in eval as well, which cannot be exported")
     return layers
 
 

@@ -6,14 +6,15 @@ import warnings
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool
+from jaxtyping import Bool, Int64
 from torch import Tensor, nn
-from torch.distributed.tensor import DTensor
+from torch.distributed.tensor import DTensor, Partial
 
 from .draw import OPEN_ABOVE
 from .gate import Gate
 from .install import require_gates
 
+NUM_BINS = 32  # a power of two: every edge, 0.5 among them, is exact
 UNDECIDED = (0.1, 0.9)  # a gate between these is neither clearly closed nor clearly open
 
 
@@ -37,6 +38,8 @@ class Reading:
     """Fraction of gates between 0.1 and 0.9."""
     flipped: float
     """Fraction of gates that opened or closed since the last reading; 0 in the first."""
+    histogram: tuple[int, ...]
+    """How many gates lie in each of 32 equal parts of [0, 1]; a gate on an edge belongs to the part below."""
 
 
 class Census:
@@ -65,6 +68,7 @@ class Census:
             variance=self._mean([each.draw.variance(each.gate) for each in drawn]),
             undecided=self._mean([_undecided(each).float().mean() for each in drawn]),
             flipped=self._mean([(mask ^ self._masks.get(name, mask)).float().mean() for name, mask in masks.items()]),
+            histogram=tuple(torch.stack([_histogram(each.gate) for each in drawn]).sum(0).tolist()),
         )
         self._masks = masks
         self._alarm(reading)
@@ -89,6 +93,18 @@ class Census:
 
 def _undecided(each: Gate) -> Bool[Tensor, "..."]:
     return (each.gate > UNDECIDED[0]) & (each.gate < UNDECIDED[1])
+
+
+def _histogram(gate: Tensor) -> Int64[Tensor, " bin"]:
+    """Counts in equal parts of [0, 1], over all processes if the gates are sharded."""
+    here = gate.to_local() if isinstance(gate, DTensor) else gate
+    # An edge belongs to the part below, as 0.5 itself is closed.
+    bins = (here.detach() * NUM_BINS).ceil_().sub_(1).clamp_(0, NUM_BINS - 1).int()
+    counts = torch.bincount(bins.flatten(), minlength=NUM_BINS)
+    if not isinstance(gate, DTensor):
+        return counts
+    places = [Partial() if place.is_shard() else place for place in gate.placements]
+    return DTensor.from_local(counts, gate.device_mesh, places).full_tensor()
 
 
 def _number(value: Tensor) -> float:

@@ -1,21 +1,31 @@
-"""What people look at: tables and plots, made from records."""
+"""What people look at: tables, plots and pages, made from records."""
 
+from .comparison_page import comparison_page
 from .figure import INK, save_figure
+from .run_page import run_page
 from .sizes import draw_sizes, mean_sizes, quantile
 from .speed_plot import PLOT_MISSING, plot_speed
 from .speed_table import speed_table
 from .table import aligned, layer_table, markdown, study_table
+from .view import Baseline, Filters, Mask, NetworkView, TensorBits
 
 __all__ = [
     "INK",
     "PLOT_MISSING",
+    "Baseline",
+    "Filters",
+    "Mask",
+    "NetworkView",
+    "TensorBits",
     "aligned",
+    "comparison_page",
     "draw_sizes",
     "layer_table",
     "markdown",
     "mean_sizes",
     "plot_speed",
     "quantile",
+    "run_page",
     "save_figure",
     "speed_table",
     "study_table",

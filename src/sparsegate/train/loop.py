@@ -70,14 +70,18 @@ class Loop:
         self.epochs: list[Epoch] = []
         self.notes: list[str] = []
         self.seconds = 0.0
+        self.first_gates: tuple[int, ...] = ()
 
     def train(self, command: str) -> Record:
         """Runs the steps that are left, then finishes."""
         self._rebuild(self.place.checkpoints.last_step() // len(self.batches))
         step, notes = self.place.checkpoints.resume(self.model, self.optimizers)
-        self.epochs = [Epoch(**each) for each in notes.get("epochs", [])]
+        self.epochs = [Epoch.from_json(each) for each in notes.get("epochs", [])]
         self.notes, self.seconds = notes.get("notes", []), notes.get("seconds", 0.0)
-        self._read_gates()  # so that the next flip rate counts from here
+        self.first_gates = tuple(notes.get("first_gates", ()))
+        reading = self._read_gates()  # also, so that the next flip rate counts from here
+        if step == 0 and reading is not None:
+            self.first_gates = reading.histogram
         steps = self.run.epochs * len(self.batches)
         self.watch.began(self.run, self.place.path, step, steps, self.num_weights)
         for number in range(step // len(self.batches), self.run.epochs):
@@ -179,6 +183,7 @@ class Loop:
             flipped=reading.flipped,
             keep=reading.keep,
             variance=reading.variance,
+            gates=reading.histogram,
         )
 
     def _count(self) -> int:
@@ -206,7 +211,12 @@ class Loop:
     def _checkpoint(self, step: int) -> None:
         main = self.accelerator.is_main_process
         if main or self.shard:
-            notes = {"epochs": [vars(each) for each in self.epochs], "notes": self.notes, "seconds": self.seconds}
+            notes = {
+                "epochs": [vars(each) for each in self.epochs],
+                "notes": self.notes,
+                "seconds": self.seconds,
+                "first_gates": self.first_gates,
+            }
             self.place.checkpoints.save(step, self.model, self.optimizers, notes, write=main)
         self.accelerator.wait_for_everyone()
 
@@ -234,6 +244,7 @@ class Loop:
             seconds=round(self.seconds, 1),
             notes=tuple(self.notes),
             sizes=count_sizes(model),
+            first_gates=self.first_gates,
         )
         if self.accelerator.is_main_process:
             self.place.close(model, record)
