@@ -38,6 +38,9 @@ class Command(Generic[AnyRun]):
     folder: Path = Path("runs")
     """Folder of all runs; each has one of its own in it, named after its settings."""
 
+    save_every: int = 1
+    """Epochs between two checkpoints."""
+
 
 def main(argv: list[str]) -> None:
     """Parses the command, trains, and shows the record."""
@@ -47,7 +50,8 @@ def main(argv: list[str]) -> None:
     if TensorBoard.is_installed():
         watchers.append(TensorBoard())
     words = shlex.join(["sparsegate", "train", *argv])
-    record = train(command.run, folder=command.folder, watch=Watchers(*watchers), command=words)
+    watch = Watchers(*watchers)
+    record = train(command.run, folder=command.folder, watch=watch, command=words, save_every=command.save_every)
     if is_main_process():
         show_record(record, RunFolder(command.folder / record.name, command.run), console)
     leave_group()

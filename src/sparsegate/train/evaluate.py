@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from accelerate import Accelerator
-from torch import nn
+from torch import Tensor, nn
 
-from sparsegate.data import Normalise, Split
+from sparsegate.data import Split
 from sparsegate.layers import StandIn
 from sparsegate.record import Layer
 
 BATCH = 1000
+MAX_BYTES = 2**25  # of a batch's images: 222 photographs of 224x224, all of a thousand small ones
 
 
 @torch.no_grad()
-def accuracy(model: nn.Module, split: Split, normalise: Normalise, accelerator: Accelerator) -> float:
+def accuracy(model: nn.Module, split: Split, normalise: Callable[[Tensor], Tensor], accelerator: Accelerator) -> float:
     """Percentage of images that a model labels rightly, in eval; every process takes its part of the images."""
     was_training = model.training
     model.eval()
     rank, world = accelerator.process_index, accelerator.num_processes
-    right = torch.zeros((), dtype=torch.int64, device=split.labels.device)
-    for begin in range(rank * BATCH, len(split), world * BATCH):
-        part = split.part(begin, begin + BATCH)
+    right = torch.zeros((), dtype=torch.int64, device=accelerator.device)
+    batch = max(1, min(BATCH, MAX_BYTES // split.images[0].numel()))
+    for begin in range(rank * batch, len(split), world * batch):
+        part = split.part(begin, begin + batch).to(accelerator.device)
         with accelerator.autocast():
             logits = model(normalise(part.images))
         right += (logits.argmax(1) == part.labels).sum()

@@ -19,8 +19,8 @@ from sparsegate.record import Record
 
 from .checkpoint import Checkpoints
 from .run import Run
+from .weights import PACKED
 
-PACKED = (".sparse.safetensors", ".sg")
 MAX_SG = 2**28  # elements; they take some ten seconds, and while it is coded a byte each of the largest tensor
 
 
