@@ -63,6 +63,7 @@ def test_fully_connected_gates_start_nearly_all_closed_and_convolutions_open(nam
         ("alexnet-imagenet", 30_000, 1000),
         ("vgg16-imagenet", 40_000, 1000),
         ("alexnet-imagenette", 3_960, 10),
+        ("vgg16-imagenette", 1_980, 10),
         ("vgg16-cifar10", 28_080, 10),
     ],
 )

@@ -41,6 +41,9 @@ class Command(Generic[AnyRun]):
     save_every: int = 1
     """Epochs between two checkpoints."""
 
+    pack: bool = True
+    """Write the finished network to small files too; takes a minute for a hundred million weights."""
+
 
 def main(argv: list[str]) -> None:
     """Parses the command, trains, and shows the record."""
@@ -51,7 +54,14 @@ def main(argv: list[str]) -> None:
         watchers.append(TensorBoard())
     words = shlex.join(["sparsegate", "train", *argv])
     watch = Watchers(*watchers)
-    record = train(command.run, folder=command.folder, watch=watch, command=words, save_every=command.save_every)
+    record = train(
+        command.run,
+        folder=command.folder,
+        watch=watch,
+        command=words,
+        save_every=command.save_every,
+        pack=command.pack,
+    )
     if is_main_process():
         show_record(record, RunFolder(command.folder / record.name, command.run), console)
     leave_group()

@@ -10,6 +10,7 @@ import math
 import multiprocessing
 import os
 import shutil
+import signal
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -88,7 +89,6 @@ def _decode_all(source: Source, storing: Storing, path: Path) -> dict[int, str]:
     with _workers(source, path, storing.size, count) as workers:
         for place, why in enumerate(workers.map(_decode_one, range(count), chunksize=CHUNK)):
             if why and storing.bad_images == "stop":
-                workers.shutdown(wait=False, cancel_futures=True)
                 raise ValueError(
                     f"{source.name(place)} does not decode ({why}); mend or remove it, or leave such images out: "
                     "--bad-images skip"
@@ -111,13 +111,18 @@ def _workers(source: Source, path: Path, size: int, count: int) -> Iterator[Proc
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads; the workers use none
         with ProcessPoolExecutor(several, context, _begin, (source, path, size)) as workers:
-            yield workers
+            try:
+                yield workers
+            except BaseException:  # an interrupt too: a million images would be decoded before it was heard
+                workers.shutdown(wait=False, cancel_futures=True)
+                raise
 
 
 _task: dict[str, Any] = {}  # of a worker process: what it reads and where it writes
 
 
 def _begin(source: Source, path: Path, size: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the process that began this one
     rows = np.memmap(path, np.uint8, "r+").reshape(-1, 3, size, size)
     _task.update(source=source, rows=rows, size=size)
 

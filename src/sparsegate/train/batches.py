@@ -63,7 +63,7 @@ class EpochBatches:
 
     batches: Batches
     order: Int64[Tensor, " image"]
-    drawn: tuple[Num[Tensor, "image numbers"], ...]
+    drawn: tuple[Num[Tensor, "image _"], ...]
 
     def __len__(self) -> int:
         return len(self.batches)

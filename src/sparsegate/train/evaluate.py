@@ -27,8 +27,9 @@ def accuracy(model: nn.Module, split: Split, normalise: Callable[[Tensor], Tenso
     batch = max(1, min(BATCH, MAX_BYTES // split.images[0].numel()))
     for begin in range(rank * batch, len(split), world * batch):
         part = split.part(begin, begin + batch).to(accelerator.device)
+        images = normalise(part.images)  # in full precision, as in training
         with accelerator.autocast():
-            logits = model(normalise(part.images))
+            logits = model(images)
         right += (logits.argmax(1) == part.labels).sum()
     model.train(was_training)
     return 100 * int(accelerator.reduce(right, "sum")) / len(split)

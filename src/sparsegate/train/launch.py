@@ -39,14 +39,15 @@ def train(
     watch: Watcher | None = None,
     command: str = "",
     save_every: int = 1,
+    pack: bool = True,
 ) -> Record:
     """Trains the network that a run describes, and returns its record.
 
     The run's folder, `folder / run.name`, gets checkpoints as training goes on, then the finished network and the
     record. A run that was interrupted goes on from its last checkpoint; one that has ended returns its record at once.
-    Checkpoints are written after every `save_every` epochs.
+    Checkpoints are written after every `save_every` epochs; without `pack` no small files are made of the network.
     """
-    place = RunFolder(Path(folder) / run.name, run)
+    place = RunFolder(Path(folder) / run.name, run, save_every, pack)
     if (record := place.record()) is not None:
         return record
     keep_freed_memory()
@@ -57,7 +58,7 @@ def train(
         accelerator = _accelerator(run)
         baseline = _baseline(run, data, model, accelerator)
         model = run.method.prepare(model)
-        loop = Loop(run, data, model, num_weights, accelerator, place, watch, baseline, save_every)
+        loop = Loop(run, data, model, num_weights, accelerator, place, watch, baseline)
         with place.opened() if accelerator.is_main_process else nullcontext():
             return loop.train(command)
     except torch.OutOfMemoryError as error:

@@ -50,7 +50,6 @@ class Loop:
         place: RunFolder,
         watch: Watcher,
         baseline: float | None = None,
-        save_every: int = 1,
     ) -> None:
         self.run, self.place, self.accelerator = run, place, accelerator
         self.watch = watch if accelerator.is_main_process else Watcher()
@@ -67,7 +66,7 @@ class Loop:
             accelerator.num_processes,
             elsewhere(self.splits["train"], device),
         )
-        self.num_weights, self.baseline, self.save_every = num_weights, baseline, save_every
+        self.num_weights, self.baseline = num_weights, baseline
         self.rebuilt = False
         self._install(model)
         self.epochs: list[Epoch] = []
@@ -98,7 +97,7 @@ class Loop:
             self._rebuild(number + 1)
             self.epochs.append(self._measure(number, loss))
             self.seconds += time.perf_counter() - began
-            if (number + 1) % self.save_every == 0:
+            if (number + 1) % self.place.save_every == 0:
                 self._checkpoint((number + 1) * len(self.batches))
             self.watch.measured(self.epochs[-1])
         return self._finish(command)

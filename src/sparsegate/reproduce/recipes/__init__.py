@@ -41,6 +41,8 @@ RECIPES: Registry[Callable[[], Run[Any]]] = Registry(
         "vgg16-imagenet": photographs.vgg16_imagenet,
         "alexnet-imagenette-dense": photographs.alexnet_imagenette_dense,
         "alexnet-imagenette": photographs.alexnet_imagenette,
+        "vgg16-imagenette-dense": photographs.vgg16_imagenette_dense,
+        "vgg16-imagenette": photographs.vgg16_imagenette,
         "vgg16-cifar10-dense": cifar10.vgg16_dense,
         "vgg16-cifar10": cifar10.vgg16,
     },

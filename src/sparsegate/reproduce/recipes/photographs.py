@@ -14,6 +14,7 @@ from sparsegate.train import Run, Stop
 # them there, because we have no ImageNet.
 CLOSED = 0.05  # what is left open of fully connected layers
 ALEXNET_GATES, VGG16_GATES = 60_954_656, 138_344_128
+VGG16_KEEPS = (("features.26.*", 0.12), ("features.28.*", 0.12), ("features.*", 1.0))  # 26, 28: conv5_2, conv5_3
 COUNT = 3.0
 
 
@@ -66,7 +67,7 @@ def vgg16_imagenet() -> Run[LearnedGates]:
         method=LearnedGates(
             penalty=Penalty(count=COUNT),
             keep=CLOSED,
-            keeps=(("features.26.*", 0.12), ("features.28.*", 0.12), ("features.*", 1.0)),  # 26, 28: conv5_2, conv5_3
+            keeps=VGG16_KEEPS,
             gate_lr=gate_lr(VGG16_GATES, 40_000),
         ),
     )
@@ -74,7 +75,7 @@ def vgg16_imagenet() -> Run[LearnedGates]:
 
 def alexnet_imagenette_dense() -> Run[Dense]:
     """A baseline at full size; better with ImageNet's convolutions: --weights FILE --new-head 'classifier.*'."""
-    return _on_imagenette(Dense(), epochs=60, lr=0.01)
+    return _on_imagenette("alexnet-torchvision", Dense(), epochs=60, lr=0.01)
 
 
 def alexnet_imagenette() -> Run[LearnedGates]:
@@ -86,12 +87,26 @@ def alexnet_imagenette() -> Run[LearnedGates]:
         keeps=(("features.*", 1.0),),
         gate_lr=gate_lr(57_035_456, 60 * 66),
     )
-    return _on_imagenette(method, epochs=60, lr=0.003)
+    return _on_imagenette("alexnet-torchvision", method, epochs=60, lr=0.003)
 
 
-def _on_imagenette(method: Dense | LearnedGates, *, epochs: int, lr: float) -> Run:  # type: ignore[type-arg]
+def vgg16_imagenette_dense() -> Run[Dense]:
+    """A baseline at full size, from ImageNet's convolutions: --weights FILE --new-head 'classifier.*'."""
+    return _on_imagenette("vgg16", Dense(), epochs=30, lr=0.01)
+
+
+def vgg16_imagenette() -> Run[LearnedGates]:
+    """The paper's recipe on ten classes, from a dense run: --weights runs/vgg16-dense-..."""
+    # 134 289 088 gates without the last layer's 990 classes.
+    method = LearnedGates(
+        penalty=Penalty(count=COUNT), keep=CLOSED, keeps=VGG16_KEEPS, gate_lr=gate_lr(134_289_088, 30 * 66)
+    )
+    return _on_imagenette("vgg16", method, epochs=30, lr=0.003)
+
+
+def _on_imagenette(model: str, method: Dense | LearnedGates, *, epochs: int, lr: float) -> Run:  # type: ignore[type-arg]
     return Run(
-        model="alexnet-torchvision",
+        model=model,
         data="imagenette",
         method=method,
         epochs=epochs,
