@@ -31,10 +31,10 @@ PLANS = {
         "alexnet-imagenette-dense",
         "alexnet_features.safetensors",
         "alexnet-imagenette",
-        (3.0, 1.0, 10.0, 30.0),
+        (50.0, 15.0, 150.0, 500.0),
     ),
-    "vgg16": ("vgg16-imagenette-dense", "vgg16_features.safetensors", "vgg16-imagenette", (3.0, 10.0)),
-    "cifar": ("vgg16-cifar10-dense", "", "vgg16-cifar10", (4.0, 16.0, 64.0, 256.0)),
+    "vgg16": ("vgg16-imagenette-dense", "vgg16_features.safetensors", "vgg16-imagenette", (50.0, 150.0)),
+    "cifar": ("vgg16-cifar10-dense", "", "vgg16-cifar10", (30.0, 10.0, 100.0, 300.0)),
 }
 
 
