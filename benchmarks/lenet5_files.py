@@ -151,7 +151,7 @@ def stages_of(model: nn.Module, run: Run[Any], epochs: int) -> Iterator[tuple[st
 
 def _tune(model: nn.Module, origin: nn.Module, per: Per, run: Run[Any], epochs: int, accelerator: Accelerator) -> None:
     data = mnist()
-    batches = Batches(data.train.to(accelerator.device), data.normalise, Shift(run.shift), BATCH, run.seed)
+    batches = Batches(data.train.to(accelerator.device), data.normalise, (Shift(run.shift),), BATCH, run.seed)
     steps, num_batches = _every(batches, epochs), epochs * len(batches)
     tune_(model.to(accelerator.device), steps, lr=LR, per=per, origin=origin, move=MOVE, num_batches=num_batches)
     model.cpu()

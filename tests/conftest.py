@@ -1,4 +1,4 @@
-"""A small folder of digits, runs on it, and Python in a process of its own."""
+"""Small folders of digits and of photographs, runs on digits, and Python in a process of its own."""
 
 import functools
 import os
@@ -8,8 +8,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from sparsegate.data import Split, mnist
 from sparsegate.train import Run
@@ -56,6 +58,22 @@ def python(environment: dict[str, str]) -> Callable[..., subprocess.CompletedPro
         return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
 
     return run
+
+
+@pytest.fixture
+def photographs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder laid out as ImageNet: twelve blue and twelve red images to train on, three each to test."""
+    monkeypatch.setenv("SPARSEGATE_CACHE", str(tmp_path / "cache"))
+    folder, draw = tmp_path / "photographs", np.random.default_rng(0)
+    for split, count in (("train", 12), ("val", 3)):
+        for channel, name in ((0, "red"), (2, "blue")):
+            (folder / split / name).mkdir(parents=True)
+            for number in range(count):
+                pixels = np.zeros((20 + number, 26 - number, 3), np.uint8)
+                pixels[..., channel] = 100 + 10 * number + draw.integers(0, 3)
+                ending = "png" if number % 2 else "JPEG"
+                Image.fromarray(pixels).save(folder / split / name / f"{number:02}.{ending}", quality=95)
+    return folder
 
 
 def _write(folder: Path, stem: str, split: Split, as_idx: Callable[[torch.Tensor], bytes]) -> None:

@@ -51,6 +51,19 @@ def test_the_tutorial_runs_from_top_to_bottom(tmp_path, capsys):
     assert "weights" in capsys.readouterr().out
 
 
+def test_the_page_on_data_runs(tmp_path):
+    for block in blocks(ROOT / "docs" / "data.md", "python"):
+        exec(block, {"folder": tmp_path})
+
+
+def test_the_commands_on_the_page_about_imagenet_parse():
+    lines = "".join(blocks(ROOT / "docs" / "imagenet.md", "sh")).splitlines()
+    commands = [shlex.split(line, comments=True) for line in lines if " train " in line]
+    assert len(commands) == 9
+    for words in commands:
+        assert parse(words[words.index("train") + 1 :]).run.model
+
+
 @pytest.mark.parametrize("name", list(METHODS))
 def test_every_method_has_a_card(name):
     card = (ROOT / "docs" / "methods" / f"{name}.md").read_text()

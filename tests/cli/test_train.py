@@ -15,11 +15,13 @@ from sparsegate.train import Run
 
 RUN_FLAGS = {
     "--help", "--method", "--folder", "--model", "--data", "--epochs", "--batch-size", "--lr", "--momentum",
-    "--weight-decay", "--shift", "--seed", "--precision", "--compile", "--no-compile",
+    "--weight-decay", "--warmup", "--stop.rate", "--stop.drop", "--stop.baseline", "--weights", "--new-head",
+    "--shift", "--flip", "--no-flip", "--crop", "--jitter", "--normalise", "--stored-size", "--bad-images",
+    "--save-every", "--pack", "--no-pack",    "--seed", "--precision", "--compile", "--no-compile",
 }  # fmt: skip
 GATE_FLAGS = {
-    "--penalty.count", "--penalty.bimodal", "--penalty.per", "--draw", "--start", "--keep", "--only", "--gate-lr",
-    "--gate-momentum", "--ramp", "--freeze",
+    "--penalty.count", "--penalty.bimodal", "--penalty.per", "--draw", "--start", "--keep", "--keeps", "--only",
+    "--gate-lr", "--gate-momentum", "--ramp", "--freeze",
 }  # fmt: skip
 
 LIMITED = """

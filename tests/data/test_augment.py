@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparsegate.data import Shift
+from sparsegate.data import Flip, Jitter, RandomCrop, Shift
 
 TOY = torch.arange(1, 10, dtype=torch.uint8).reshape(1, 1, 3, 3)
 
@@ -74,3 +74,68 @@ def test_the_same_generator_draws_the_same_offsets():
     first, second = (Shift(2).draw(50, torch.Generator().manual_seed(3)) for _ in range(2))
     assert torch.equal(first, second)
     assert not torch.equal(first, Shift(2).draw(50, torch.Generator().manual_seed(4)))
+
+
+def test_mirrored_images_are_those_with_a_one():
+    images = TOY.expand(2, -1, -1, -1)
+    straight, mirrored = Flip().apply(images, torch.tensor([[0], [1]]))
+    assert torch.equal(straight, TOY[0])
+    assert mirrored[0].tolist() == [[3, 2, 1], [6, 5, 4], [9, 8, 7]]
+
+
+def test_about_half_of_the_images_are_mirrored():
+    assert 0.4 < Flip().draw(1000, torch.Generator().manual_seed(0)).float().mean() < 0.6
+
+
+@given(st.floats(0.05, 1.0), st.integers(0, 10_000))
+def test_a_random_part_lies_in_the_image_and_is_as_large_as_it_may_be(smallest, seed):
+    crop = RandomCrop((8, 8), smallest)
+    boxes = crop.boxes(20, 30, crop.draw(50, torch.Generator().manual_seed(seed)))
+    assert (boxes >= 0).all()
+    assert (boxes[:, 0] + boxes[:, 2] <= 20 + 1e-4).all()
+    assert (boxes[:, 1] + boxes[:, 3] <= 30 + 1e-4).all()
+    area = boxes[:, 2] * boxes[:, 3] / 600
+    assert (area <= 1 + 1e-5).all()
+    assert (area >= min(smallest, 0.75) - 1e-5).all()  # a wide part of the whole area is cut to three quarters
+
+
+def test_a_random_part_has_the_wanted_size_and_levels_of_the_image():
+    images = torch.randint(50, 200, (4, 3, 20, 20), dtype=torch.uint8)
+    crop = RandomCrop((7, 9), 0.3)
+    parts = crop.apply(images, crop.draw(4, torch.Generator().manual_seed(0)))
+    assert parts.shape == (4, 3, 7, 9)
+    assert parts.min() >= 50 - 1e-3
+    assert parts.max() <= 200 + 1e-3
+
+
+def test_factors_of_one_change_no_colour():
+    images = torch.randint(0, 256, (2, 3, 4, 4), dtype=torch.uint8)
+    torch.testing.assert_close(Jitter(0.4).apply(images, torch.ones(2, 3)), images.float())
+
+
+@pytest.mark.parametrize(
+    ("factors", "wanted"),
+    [
+        ([2.0, 1.0, 1.0], [[100.0, 200.0]] * 3),  # twice as bright
+        ([1.0, 0.0, 1.0], [[75.0, 75.0]] * 3),  # no contrast: the mean
+        ([1.0, 1.0, 0.0], [[50.0, 100.0]] * 3),  # a grey image has no colour to lose
+        ([4.0, 1.0, 1.0], [[200.0, 255.0]] * 3),  # no brighter than white
+    ],
+)
+def test_light_is_changed_as_computed_by_hand(factors, wanted):
+    image = torch.tensor([[50, 100]], dtype=torch.uint8).expand(1, 3, 1, 2)
+    result = Jitter(0.5).apply(image, torch.tensor([factors]))
+    torch.testing.assert_close(result[0, :, 0], torch.tensor(wanted))
+
+
+def test_without_colour_all_channels_are_equal():
+    images = torch.randint(0, 256, (2, 3, 4, 4), dtype=torch.uint8)
+    grey = Jitter(0.5).apply(images, torch.tensor([[1.0, 1.0, 0.0]] * 2))
+    torch.testing.assert_close(grey[:, 0], grey[:, 2])
+
+
+def test_factors_lie_around_one():
+    factors = Jitter(0.25).draw(500, torch.Generator().manual_seed(0))
+    assert factors.shape == (500, 3)
+    assert 0.75 <= factors.min() < 0.8
+    assert 1.2 < factors.max() <= 1.25

@@ -88,3 +88,10 @@ def test_a_registered_name_is_a_dataset_and_a_path_a_folder(digits):
 def test_what_is_neither_a_name_nor_a_folder_is_refused(name, wanted):
     with pytest.raises(ValueError, match=wanted):
         load_data(name)
+
+
+def test_colours_are_normalised_each_by_itself():
+    images = torch.tensor([[0, 100], [10, 200]], dtype=torch.uint8).reshape(2, 2, 1, 1)
+    data = Dataset(Split(images, torch.tensor([0, 1])), split(0), split(0))
+    assert data.normalise == Normalise((5.0, 150.0), (5.0, 50.0))
+    assert data.normalise(images).flatten().tolist() == [-1, -1, 1, 1]

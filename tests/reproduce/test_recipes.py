@@ -1,7 +1,13 @@
-"""Every recipe is a run of the paper's network on all of its digits."""
+"""Every recipe is a run of a registered network on its data."""
+
+from fnmatch import fnmatchcase
 
 import pytest
+import torch
+from torch import nn
 
+from sparsegate.data import DATASETS
+from sparsegate.gates import gates
 from sparsegate.methods import METHODS, LearnedGates
 from sparsegate.models import MODELS
 from sparsegate.reproduce import RECIPES
@@ -9,11 +15,72 @@ from sparsegate.train import count_layers, empty_network
 
 
 @pytest.mark.parametrize("name", RECIPES)
-def test_every_recipe_trains_its_network_on_mnist(name):
+def test_every_recipe_is_named_after_its_network_and_its_data(name):
     run = RECIPES[name]()
     assert run.model in MODELS
-    assert run.data == "mnist"
-    assert name.startswith(f"{run.model}-")
+    assert run.data in DATASETS
+    assert name.split("-")[0] == run.model.split("-")[0]
+    assert name.split("-")[1] == run.data or (run.model, run.data) == ("lenet5", "mnist")
+
+
+def weights_of(name, num_classes=1000):
+    """The network of a recipe, without its numbers: it would take gigabytes."""
+    with torch.device("meta"):
+        model = MODELS[RECIPES[name]().model](num_classes=num_classes)
+    return {path: weight for path, weight in model.named_parameters() if weight.ndim > 1}
+
+
+def starting(name):
+    """The gates of small layers that have the names of a recipe's network, as the recipe starts them."""
+    small = nn.Module()
+    for path in weights_of(name):
+        *above, last, _ = path.split(".")
+        place = small
+        for part in above:
+            if not hasattr(place, part):
+                place.add_module(part, nn.Module())
+            place = getattr(place, part)
+        place.add_module(last, nn.Linear(100, 10))
+    prepared = gates(RECIPES[name]().method.prepare(small))
+    return {path.removesuffix(".weight"): each.gate for path, each in prepared.items()}
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("alexnet-imagenet", dict.fromkeys(("fc6", "fc7", "fc8"), 0.05)),
+        ("alexnet-imagenette", dict.fromkeys(("classifier.1", "classifier.4", "classifier.6"), 0.05)),
+        *(
+            (
+                f"vgg16-{data}",
+                dict.fromkeys(("features.26", "features.28"), 0.12)
+                | dict.fromkeys(("classifier.0", "classifier.3", "classifier.6"), 0.05),
+            )
+            for data in ("imagenet", "imagenette")
+        ),
+    ],
+)
+def test_gates_start_nearly_all_closed_where_the_paper_has_them_so(name, wanted):
+    started = starting(name)
+    assert {layer: round(float((gate > 0.5).float().mean()), 3) for layer, gate in started.items()} == wanted
+    assert all(float(gate.min()) == pytest.approx(0.49) for gate in started.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "steps", "num_classes"),
+    [
+        ("alexnet-imagenet", 30_000, 1000),
+        ("vgg16-imagenet", 40_000, 1000),
+        ("alexnet-imagenette", 3_960, 10),
+        ("vgg16-imagenette", 1_980, 10),
+        ("vgg16-cifar10", 28_080, 10),
+    ],
+)
+def test_the_price_alone_would_move_a_gate_a_few_times_from_end_to_end(name, steps, num_classes):
+    method, weights = RECIPES[name]().method, weights_of(name, num_classes)
+    gated = [each for path, each in weights.items() if any(fnmatchcase(path, only) for only in method.only)]
+    num_gates = sum(weight.numel() for weight in gated)
+    assert 10 * method.gate_lr * method.penalty.count * steps / num_gates == pytest.approx(4, rel=0.15)
 
 
 @pytest.mark.parametrize("name", ["lenet5-demo", "lenet5-method1", "lenet5-method2"])
@@ -99,4 +166,5 @@ LONGER = {"lenet5-demo", "lenet5-method1", "lenet5-method2", "lenet5-paper-size"
 
 
 def test_what_is_compared_is_trained_equally_long():
-    assert {make().epochs for name, make in RECIPES.items() if name not in LONGER} == {30}
+    compared = [make() for name, make in RECIPES.items() if name.startswith("lenet5-") and name not in LONGER]
+    assert {run.epochs for run in compared} == {30}

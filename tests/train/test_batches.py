@@ -1,11 +1,14 @@
 """An epoch's batches are a function of the seed and the epoch's number, whoever takes them."""
 
+import dataclasses
+import threading
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparsegate.data import Normalise, Shift, Split
+from sparsegate.data import Flip, Normalise, Shift, Split
 from sparsegate.train.batches import Batches
 
 
@@ -13,7 +16,7 @@ def batches(count=20, batch_size=4, seed=0, pixels=0, rank=0, world=1):
     """Images of 3x3 pixels, each filled with its own number, which is its label too."""
     numbers = torch.arange(count)
     images = numbers.to(torch.uint8).reshape(-1, 1, 1, 1).repeat(1, 1, 3, 3)
-    return Batches(Split(images, numbers), Normalise(0.0, 1.0), Shift(pixels), batch_size, seed, rank, world)
+    return Batches(Split(images, numbers), Normalise(0.0, 1.0), (Shift(pixels),), batch_size, seed, rank, world)
 
 
 def labels(of, number):
@@ -67,7 +70,7 @@ def test_images_are_moved_by_other_offsets_in_every_epoch():
 
 def test_images_are_normalised_after_they_were_moved():
     split = Split(torch.full((50, 1, 3, 3), 10, dtype=torch.uint8), torch.zeros(50, dtype=torch.int64))
-    images, _ = Batches(split, Normalise(10.0, 5.0), Shift(2), 50, seed=0).epoch(0)[0]
+    images, _ = Batches(split, Normalise(10.0, 5.0), (Shift(2),), 50, seed=0).epoch(0)[0]
     assert images.unique().tolist() == [-2.0, 0.0]  # what enters is black, (0 - 10) / 5, not grey
 
 
@@ -79,3 +82,32 @@ def test_more_images_in_a_batch_than_there_are_is_refused():
 def test_a_batch_that_does_not_divide_among_the_processes_is_refused():
     with pytest.raises(ValueError, match="batch_size 5 does not divide among 2 processes"):
         batches(batch_size=5, world=2)
+
+
+def test_batches_that_a_thread_fetches_ahead_are_those_of_a_split_that_is_near():
+    near, far = (
+        batches(count=50, pixels=2),
+        dataclasses.replace(batches(count=50, pixels=2), device=torch.device("cpu")),
+    )
+    both = list(zip(near.epoch(1), far.epoch(1), strict=True))
+    assert len(both) == 12
+    for (images, numbers), (other, others) in both:
+        assert torch.equal(images, other)
+        assert torch.equal(numbers, others)
+
+
+def test_an_epoch_that_is_left_early_leaves_no_thread_behind():
+    before = threading.active_count()
+    for _ in dataclasses.replace(batches(count=50), device=torch.device("cpu")).epoch(0):
+        break
+    assert threading.active_count() <= before
+
+
+def test_every_change_has_its_own_numbers_and_they_follow_each_other():
+    shifted = batches(count=40, batch_size=40, pixels=2)
+    both = dataclasses.replace(shifted, augments=(Shift(2), Flip()))
+    _, flips = both.epoch(0).drawn
+    (images, numbers), (mirrored, same) = shifted.epoch(0)[0], both.epoch(0)[0]
+    assert torch.equal(numbers, same)
+    assert torch.equal(mirrored, Flip().apply(images, flips))
+    assert 0 < flips.sum() < 40

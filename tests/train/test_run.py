@@ -4,10 +4,13 @@ import dataclasses
 import json
 
 import pytest
+import torch
+from safetensors.torch import save_file
 
-from sparsegate.methods import METHODS, Dense, LearnedGates
+from sparsegate.methods import Dense, LearnedGates
+from sparsegate.models import LeNet300
 from sparsegate.penalty import Penalty
-from sparsegate.train import Run
+from sparsegate.train import Run, Stop
 
 NAN = float("nan")
 
@@ -20,6 +23,14 @@ OTHER = {
     "lr": 0.05,
     "momentum": 0.8,
     "weight_decay": 0.0,
+    "warmup": 0.1,
+    "stop": Stop(rate=10.0, baseline=90.0),
+    "flip": True,
+    "crop": 0.5,
+    "jitter": 0.2,
+    "normalise": "imagenet",
+    "stored_size": 160,
+    "bad_images": "skip",
     "shift": 0,
     "seed": 1,
     "precision": "bf16",
@@ -31,6 +42,7 @@ OTHER_METHOD = {
     "draw": "sample",
     "start": 0.7,
     "keep": 0.1,
+    "keeps": (("fc1.*", 0.2),),
     "only": ("fc*",),
     "gate_lr": 1.0,
     "gate_momentum": 0.5,
@@ -42,6 +54,12 @@ OTHER_METHOD = {
 BAD = [
     ({"epochs": 0}, "epochs is at least 1, got 0"),
     ({"batch_size": 0}, "batch_size is at least 1, got 0"),
+    ({"warmup": 1.0}, r"warmup is a fraction of training in \[0, 1\)"),
+    ({"crop": 1.5}, r"crop is in \[0, 1\]"),
+    ({"jitter": 1.0}, r"jitter in \[0, 1\)"),
+    ({"normalise": "none"}, "normalise is one of data, imagenet, got 'none'"),
+    ({"stored_size": 0}, "at least one pixel, got 0"),
+    ({"new_head": ("fc3",)}, "there are no weights"),
     ({"shift": -1}, "shift is in pixels, from 0"),
     ({"shift": 15}, "shift is in pixels, from 0"),
     ({"lr": 0.0}, "lr is above zero"),
@@ -57,6 +75,7 @@ BAD_METHOD = [
     ({"keep": 0.0}, r"keep is a fraction in \(0, 1\], got 0.0; for 95 % sparsity write keep=0.05"),
     ({"keep": 1.5}, r"keep is a fraction in \(0, 1\]"),
     ({"keep": NAN}, r"keep is a fraction in \(0, 1\]"),
+    ({"keeps": (("fc1.*", 1.5),)}, r"keep is a fraction in \(0, 1\], got 1.5"),
     ({"start": 1.1}, r"a number in \[0, 1\], got 1.1"),
     ({"start": NAN}, r"a number in \[0, 1\]"),
     ({"ramp": -0.1}, r"ramp is in \[0, 1\]"),
@@ -102,7 +121,7 @@ def test_weights_and_gates_move_together_under_threshold_only():
 
 
 def test_every_field_has_another_value_in_this_test():
-    assert set(OTHER) == {field.name for field in dataclasses.fields(Run)}
+    assert set(OTHER) | {"weights", "new_head"} == {field.name for field in dataclasses.fields(Run)}
     assert set(OTHER_METHOD) == {field.name for field in dataclasses.fields(LearnedGates)}
 
 
@@ -137,14 +156,44 @@ def test_whole_numbers_name_the_run_that_the_same_decimals_name():
 APART = {**OTHER_METHOD, "update": "apart"}  # the only one that goes with the draw
 
 
-@pytest.mark.parametrize("run", [Run(), Run(method=Dense()), Run(method=LearnedGates(**APART), seed=3)])
+@pytest.mark.parametrize("run", [Run(), Run(method=Dense()), Run(method=LearnedGates(**APART), seed=3), Run(**OTHER)])
 def test_a_run_comes_back_from_json(run):
     settings = json.loads(json.dumps(run.to_json()))
-    method = settings.pop("method")
-    kind = METHODS[method.pop("name")]
-    if kind is LearnedGates:
-        method = {**method, "penalty": Penalty(**method["penalty"]), "only": tuple(method["only"])}
-    assert Run(**settings, method=kind(**method)) == run
+    assert Run.from_json(settings) == run
+
+
+def test_records_of_earlier_versions_lack_settings_and_get_their_defaults():
+    settings = Run(epochs=3).to_json()
+    del settings["stop"], settings["crop"], settings["method"]["freeze"]
+    assert Run.from_json(settings) == Run(epochs=3)
+
+
+@pytest.fixture
+def weights(tmp_path):
+    """The same weights at two places, and others."""
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        torch.manual_seed(seed)
+        save_file(LeNet300().state_dict(), tmp_path / f"{name}.safetensors")
+    return lambda name: str(tmp_path / f"{name}.safetensors")
+
+
+def test_the_content_of_weights_names_a_run_and_not_their_place(weights):
+    names = [Run(weights=weights(name)).name for name in "abc"]
+    assert names[0] == names[1] != names[2] != Run().name
+    assert Run(weights=weights("a"), new_head=("fc3",)).name != names[0]
+
+
+def test_weights_that_change_in_place_are_another_run(weights):
+    before = Run(weights=weights("a")).name
+    save_file({"x": torch.zeros(1)}, weights("a"))
+    assert Run(weights=weights("a")).name != before
+
+
+def test_a_run_with_weights_comes_back_from_json_and_tells_their_content(weights):
+    run = Run(weights=weights("a"), new_head=("fc3",), stop=Stop(rate=3.0, drop=0.5))
+    settings = json.loads(json.dumps(run.to_json()))
+    assert Run.from_json(settings) == run
+    assert len(settings["weights_content"]) == 32
 
 
 def test_a_run_is_frozen():

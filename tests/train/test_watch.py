@@ -19,6 +19,9 @@ class Listener(Watcher):
     def __init__(self):
         self.heard = []
 
+    def decoded(self, done, total):
+        self.heard.append(("decoded", done, total))
+
     def began(self, run, folder, step, steps, num_weights):
         self.heard.append(("began", step, steps, num_weights))
 

@@ -74,16 +74,16 @@ def _model(name: str | None, state: dict[str, Tensor], data: Dataset) -> nn.Modu
     """The network that the tensors belong to, for the images of the data."""
     shapes = {each: tensor.shape for each, tensor in state.items()}
     names = [name] if name else list(MODELS)
-    for each in names:
-        with torch.random.fork_rng(devices=()):
-            model = MODELS[each](num_classes=data.num_classes)
-        if {key: tensor.shape for key, tensor in model.state_dict().items()} == shapes:
-            break
-    else:
+    with torch.device("meta"):  # one of them has 138 million weights
+        each = {one: MODELS[one](num_classes=data.num_classes) for one in names}
+    fitting = [one for one, model in each.items() if {k: v.shape for k, v in model.state_dict().items()} == shapes]
+    if not fitting:
         raise ValueError(
             f"the tensors are not those of {' or '.join(names)} with {data.num_classes} classes; name the network with "
             "--model and its data with --data"
         )
+    with torch.random.fork_rng(devices=()):
+        model = MODELS[fitting[0]](num_classes=data.num_classes)
     if model.image_shape != data.image_shape:
         raise ValueError(f"the network takes images of {model.image_shape}, and the data has {data.image_shape}")
     model.load_state_dict(state)

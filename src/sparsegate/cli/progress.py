@@ -22,22 +22,36 @@ class Progress(Watcher):
         self._num_weights = 0
         self._epochs = 0
 
+    def decoded(self, done: int, total: int) -> None:
+        """Shows how many photographs are in the cache."""
+        if done == 1 and not self._console.is_terminal:
+            self._console.print(f"decoding {total:,} photographs, once", highlight=False, markup=False)
+        if self._console.is_terminal and self._bar is None:
+            self._open(f"decoding {total:,} photographs, once", total, 0)
+        if self._bar is not None:
+            self._bar.update(self._task, completed=done)
+        if done == total:
+            self.closed()
+
     def began(self, run: Run[Any], folder: Path, step: int, steps: int, num_weights: int) -> None:
         """Says what is trained and where, and opens the bar."""
         self._num_weights, self._epochs = num_weights, run.epochs
         resumed = f", going on at step {step:,} of {steps:,}" if step else ""
         self._console.print(f"training {run.model} on {run.data} in {folder}{resumed}", highlight=False, markup=False)
         if self._console.is_terminal:
-            self._bar = progress.Progress(
-                progress.TextColumn("{task.description}"),
-                progress.BarColumn(),
-                progress.TaskProgressColumn(),
-                progress.TextColumn("left"),
-                progress.TimeRemainingColumn(),
-                console=self._console,
-            )
-            self._task = self._bar.add_task(f"{run.epochs} epochs", total=steps, completed=step)
-            self._bar.start()
+            self._open(f"{run.epochs} epochs", steps, step)
+
+    def _open(self, words: str, total: int, done: int) -> None:
+        self._bar = progress.Progress(
+            progress.TextColumn("{task.description}"),
+            progress.BarColumn(),
+            progress.TaskProgressColumn(),
+            progress.TextColumn("left"),
+            progress.TimeRemainingColumn(),
+            console=self._console,
+        )
+        self._task = self._bar.add_task(words, total=total, completed=done)
+        self._bar.start()
 
     def stepped(self, step: int) -> None:
         """Moves the bar."""

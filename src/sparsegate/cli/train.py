@@ -41,6 +41,12 @@ class Command(Generic[AnyRun]):
     folder: Path = Path("runs")
     """Folder of all runs; each has one of its own in it, named after its settings."""
 
+    save_every: int = 1
+    """Epochs between two checkpoints."""
+
+    pack: bool = True
+    """Write the finished network to small files too; takes a minute for a hundred million weights."""
+
     shard: bool = False
     """With several processes: each holds a part of the model (FSDP2), not a copy of it (DDP)."""
 
@@ -55,7 +61,15 @@ def main(argv: list[str]) -> None:
     words = shlex.join(["sparsegate", "train", *argv])
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # what clusters send: ends as Ctrl-C does
-    record = train(command.run, folder=command.folder, watch=Watchers(*watchers), command=words, shard=command.shard)
+    record = train(
+        command.run,
+        folder=command.folder,
+        watch=Watchers(*watchers),
+        command=words,
+        save_every=command.save_every,
+        pack=command.pack,
+        shard=command.shard,
+    )
     if is_main_process():
         show_record(record, RunFolder(command.folder / record.name, command.run), console)
         console.print(_page(command.folder / record.name), highlight=False, markup=False, soft_wrap=True)

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
-from sparsegate.registry import Registry
-
-from .augment import Shift
-from .dataset import Dataset, Normalise, Split
+from .augment import Augment, Flip, Jitter, RandomCrop, Shift
+from .dataset import Dataset, Split
+from .folder import read_image_folder
 from .idx import read_idx_folder
+from .load import DATASETS, load_data
 from .mnist import mnist
+from .normalise import IMAGENET, Fit, Normalise
+from .photos import Storing
 
-DATASETS: Registry[Callable[[], Dataset]] = Registry("dataset", {"mnist": mnist})
-
-
-def load_data(name: str) -> Dataset:
-    """A registered dataset, or the one in a folder of idx files if `name` is a path.
-
-    >>> load_data("mnist").image_shape
-    (1, 28, 28)
-    """
-    is_path = name not in DATASETS and ("/" in name or "\\" in name or Path(name).exists())
-    return read_idx_folder(Path(name)) if is_path else DATASETS[name]()
-
-
-__all__ = ["DATASETS", "Dataset", "Normalise", "Shift", "Split", "load_data", "mnist", "read_idx_folder"]
+__all__ = [
+    "DATASETS",
+    "IMAGENET",
+    "Augment",
+    "Dataset",
+    "Fit",
+    "Flip",
+    "Jitter",
+    "Normalise",
+    "RandomCrop",
+    "Shift",
+    "Split",
+    "Storing",
+    "load_data",
+    "mnist",
+    "read_idx_folder",
+    "read_image_folder",
+]

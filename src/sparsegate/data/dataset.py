@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
 import torch
-from jaxtyping import Float, Int64, UInt8
+from jaxtyping import Int64, UInt8
 from torch import Tensor
 
+from .normalise import Normalise
+
 NUM_VALIDATION = 5_000  # the last training images; recipes are chosen on them
+MAX_COUNTED = 2**30  # bytes that mean and spread are taken from; of more, evenly spaced images
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Images as bytes, with their labels."""
+    """Images as bytes, with their labels; the bytes may lie in a file that is mapped into memory."""
 
     images: UInt8[Tensor, "image channel height width"]
     labels: Int64[Tensor, " image"]
@@ -38,6 +42,10 @@ class Dataset:
     train: Split
     validation: Split
     test: Split
+    resizable: bool = False
+    """Whether networks may take the images at another size: photographs, not digits."""
+    notes: tuple[str, ...] = ()
+    """What a reader of results should know, such as images that were left out."""
 
     @classmethod
     def divided(cls, train: Split, test: Split) -> Dataset:
@@ -54,6 +62,11 @@ class Dataset:
         channels, height, width = self.train.images.shape[1:]
         return channels, height, width
 
+    @property
+    def num_bytes(self) -> int:
+        """What all images take in memory."""
+        return sum(split.images.numel() for split in (self.train, self.validation, self.test))
+
     @cached_property
     def num_classes(self) -> int:
         """One more than the largest label of any split."""
@@ -61,22 +74,16 @@ class Dataset:
 
     @cached_property
     def normalise(self) -> Normalise:
-        """Makes the training images' bytes zero in the mean, with a standard deviation of one."""
-        # A histogram is exact and needs no copy of all images in float.
-        levels = torch.bincount(self.train.images.flatten(), minlength=256).double() / self.train.images.numel()
-        value = torch.arange(256, dtype=torch.float64)
-        mean = float((levels * value).sum())
-        spread = float((levels * (value - mean) ** 2).sum().sqrt())
-        return Normalise(mean, spread or 1.0)
+        """Makes the bytes of training images zero in the mean, with a standard deviation of one, in each colour."""
+        images = self.train.images[:: math.ceil(self.train.images.numel() / MAX_COUNTED)]
+        each = [_mean_and_spread(images[:, channel]) for channel in range(images.shape[1])]
+        means, spreads = (tuple(values) for values in zip(*each, strict=True))
+        return Normalise(means[0], spreads[0]) if len(each) == 1 else Normalise(means, spreads)
 
 
-@dataclass(frozen=True)
-class Normalise:
-    """Subtracts a mean and divides by a spread."""
-
-    mean: float
-    spread: float
-
-    def __call__(self, images: UInt8[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-        """Bytes as numbers around zero."""
-        return images.float().sub_(self.mean).div_(self.spread)
+def _mean_and_spread(levels: UInt8[Tensor, "image height width"]) -> tuple[float, float]:
+    # A histogram is exact and needs no copy of all images in float.
+    share = torch.bincount(levels.flatten(), minlength=256).double() / levels.numel()
+    value = torch.arange(256, dtype=torch.float64)
+    mean = float((share * value).sum())
+    return mean, float((share * (value - mean) ** 2).sum().sqrt()) or 1.0

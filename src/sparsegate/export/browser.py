@@ -44,8 +44,8 @@ def for_browser(
         layers=_described(network),
         file=_file(network.layers),
         image=(1, *example.shape[2:]),
-        mean=normalise.mean,
-        spread=normalise.spread,
+        mean=_only(normalise.mean),
+        spread=_only(normalise.spread),
         samples=_samples(model, example, normalise),
         num_weights=found,
     )
@@ -88,5 +88,10 @@ def _samples(model: nn.Module, example: Tensor, normalise: Normalise) -> tuple[b
     model = model.eval()
     answers = model(example).flatten(1).argmax(1).tolist()
     first = {answer: place for place, answer in reversed(list(enumerate(answers)))}
-    images = (example * normalise.spread + normalise.mean).round().clamp(0, 255).to(torch.uint8)
+    images = (example * _only(normalise.spread) + _only(normalise.mean)).round().clamp(0, 255).to(torch.uint8)
     return tuple(images[first[answer]].numpy().tobytes() for answer in sorted(first)[:MAX_SAMPLES])
+
+
+def _only(value: float | tuple[float, ...]) -> float:
+    """The number of the only colour."""
+    return value[0] if isinstance(value, tuple) else value

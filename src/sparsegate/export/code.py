@@ -91,6 +91,8 @@ def _dialect(dtype: Dtype, stages: list[Stage], images: Tensor) -> Dialect:
 
 
 def _main(name: str, network: Network, normalise: Normalise) -> str:
+    if isinstance(normalise.mean, tuple) or isinstance(normalise.spread, tuple):
+        raise ValueError("C code takes grey images, with one mean and one spread; these are for images in colours")
     words = {"inputs": prod(network.image), "mean": c_float(normalise.mean), "spread": c_float(normalise.spread)}
     return named(_filled(MAIN, words), name)
 

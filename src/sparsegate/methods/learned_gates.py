@@ -40,6 +40,9 @@ class LearnedGates(Method):
     keep: float | None = None
     """For pretrained weights: the fraction of each layer's largest weights that start open, the others at 0.49."""
 
+    keeps: tuple[tuple[str, float], ...] = ()
+    """Fractions for weights with names like these, such as conv* 1.0; the first match counts, keep or start else."""
+
     only: tuple[str, ...] = ("*",)
     """Patterns of the weights that get gates, such as fc1.*"""
 
@@ -114,5 +117,7 @@ class LearnedGates(Method):
         """An ordinary model with exact zeros."""
         return finish(model)
 
-    def _start(self) -> Start:
-        return Constant(self.start) if self.keep is None else LargestWeights(keep=self.keep)
+    def _start(self) -> Start | dict[str, Start]:
+        others = Constant(self.start) if self.keep is None else LargestWeights(keep=self.keep)
+        named: dict[str, Start] = {pattern: LargestWeights(keep=keep) for pattern, keep in self.keeps}
+        return {**named, "*": others} if named else others

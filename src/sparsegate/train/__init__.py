@@ -3,22 +3,27 @@
 from .batches import Batches
 from .evaluate import accuracy, count_biases, count_layers, count_sizes
 from .folder import RunFolder
-from .launch import is_main_process, leave_group, train
+from .launch import MemoryShortError, is_main_process, leave_group, train
 from .loop import DivergedError
 from .network import empty_network
 from .provenance import machine, versions
 from .run import Run
+from .stop import Stop
+from .view import augments_of, view_of
 from .watch import TensorBoard, Watcher, Watchers
 
 __all__ = [
     "Batches",
     "DivergedError",
+    "MemoryShortError",
     "Run",
     "RunFolder",
+    "Stop",
     "TensorBoard",
     "Watcher",
     "Watchers",
     "accuracy",
+    "augments_of",
     "count_biases",
     "count_layers",
     "count_sizes",
@@ -28,4 +33,5 @@ __all__ = [
     "machine",
     "train",
     "versions",
+    "view_of",
 ]

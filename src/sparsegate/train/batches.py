@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Float, Int64, Num
 from torch import Tensor
 
-from sparsegate.data import Normalise, Shift, Split
+from sparsegate.data import Augment, Split
 
 from .seed import generator
+
+AHEAD = 3  # batches that are fetched before they are wanted, if images are not on the device
+Batch = tuple[Float[Tensor, "part channel height width"], Int64[Tensor, " part"]]
 
 
 @dataclass(frozen=True)
 class Batches:
-    """Shuffled, shifted and normalised batches; every process takes its part of each."""
+    """Shuffled, changed and normalised batches; every process takes its part of each."""
 
     split: Split
-    normalise: Normalise
-    shift: Shift
+    """On the device, or beside it: then batches are fetched ahead by a thread."""
+    normalise: Callable[[Tensor], Tensor]
+    augments: tuple[Augment, ...]
     batch_size: int
     """Images in a batch, over all processes together; what is left over at an epoch's end is dropped."""
     seed: int
     rank: int = 0
     world: int = 1
+    device: torch.device | None = None
+    """Where batches are wanted, if the images are not there."""
 
     def __post_init__(self) -> None:
         if self.batch_size > len(self.split):
@@ -35,26 +44,65 @@ class Batches:
     def __len__(self) -> int:
         return len(self.split) // self.batch_size
 
+    @property
+    def place(self) -> torch.device:
+        """Where batches are wanted."""
+        return self.device or self.split.labels.device
+
     def epoch(self, number: int) -> EpochBatches:
         """The batches of one epoch."""
         draw = generator(self.seed, "epoch", number)
         order = torch.randperm(len(self.split), generator=draw)
-        offsets = self.shift.draw(len(self.split), draw)
-        device = self.split.labels.device
-        return EpochBatches(self, order.to(device), offsets.to(device))
+        drawn = [augment.draw(len(self.split), draw) for augment in self.augments]
+        return EpochBatches(self, order.to(self.split.labels.device), tuple(each.to(self.place) for each in drawn))
 
 
 @dataclass(frozen=True)
 class EpochBatches:
-    """One epoch's batches, by number."""
+    """One epoch's batches, by number or one after the other."""
 
     batches: Batches
     order: Int64[Tensor, " image"]
-    offsets: Int64[Tensor, "image 2"]
+    drawn: tuple[Num[Tensor, "image _"], ...]
 
-    def __getitem__(self, number: int) -> tuple[Float[Tensor, "part channel height width"], Int64[Tensor, " part"]]:
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __getitem__(self, number: int) -> Batch:
+        return self._changed(number, self._fetched(number))
+
+    def __iter__(self) -> Iterator[Batch]:
+        if self.batches.device is None:
+            yield from (self[number] for number in range(len(self)))
+            return
+        with ThreadPoolExecutor(1) as thread:
+            coming = deque(thread.submit(self._fetched, number) for number in range(min(AHEAD, len(self))))
+            for number in range(len(self)):
+                fetched = coming.popleft().result()
+                if number + AHEAD < len(self):
+                    coming.append(thread.submit(self._fetched, number + AHEAD))
+                yield self._changed(number, fetched)
+
+    def _part(self, number: int) -> slice:
         of, size = self.batches, self.batches.batch_size // self.batches.world
         begin = number * of.batch_size + of.rank * size
-        chosen = self.order[begin : begin + size]
-        moved = of.shift.apply(of.split.images[chosen], self.offsets[begin : begin + size])
-        return of.normalise(moved), of.split.labels[chosen]
+        return slice(begin, begin + size)
+
+    def _fetched(self, number: int) -> Split:
+        """The bytes of a batch, on the device."""
+        split, chosen = self.batches.split, self.order[self._part(number)]
+        if self.batches.device is None:
+            return Split(split.images[chosen], split.labels[chosen])
+        # Through memory that the GPU may read by itself, so that nobody waits for the copy.
+        waiting = torch.empty(
+            (len(chosen), *split.images.shape[1:]), dtype=torch.uint8, pin_memory=torch.cuda.is_available()
+        )
+        torch.index_select(split.images, 0, chosen, out=waiting)
+        images = waiting.to(self.batches.place, non_blocking=True)
+        return Split(images, split.labels[chosen].to(self.batches.place))
+
+    def _changed(self, number: int, fetched: Split) -> Batch:
+        images: Tensor = fetched.images
+        for augment, drawn in zip(self.batches.augments, self.drawn, strict=True):
+            images = augment.apply(images, drawn[self._part(number)])
+        return self.batches.normalise(images), fetched.labels

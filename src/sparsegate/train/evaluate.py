@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from accelerate import Accelerator
-from torch import nn
+from torch import Tensor, nn
 
-from sparsegate.data import Normalise, Split
+from sparsegate.data import Split
 from sparsegate.layers import StandIn
 from sparsegate.record import SIZE_EDGES, Layer
 
 BATCH = 1000
+MAX_BYTES = 2**25  # of a batch's images: 222 photographs of 224x224, all of a thousand small ones
 
 
 @torch.no_grad()
-def accuracy(model: nn.Module, split: Split, normalise: Normalise, accelerator: Accelerator) -> float:
+def accuracy(model: nn.Module, split: Split, normalise: Callable[[Tensor], Tensor], accelerator: Accelerator) -> float:
     """Percentage of images that a model labels rightly, in eval; every process takes its part of the images."""
     was_training = model.training
     model.eval()
     rank, world = accelerator.process_index, accelerator.num_processes
-    right = torch.zeros((), dtype=torch.int64, device=split.labels.device)
-    for begin in range(0, len(split), world * BATCH):
-        part = split.part(begin + rank * BATCH, begin + (rank + 1) * BATCH)
+    right = torch.zeros((), dtype=torch.int64, device=accelerator.device)
+    batch = max(1, min(BATCH, MAX_BYTES // split.images[0].numel()))
+    for begin in range(0, len(split), world * batch):
+        part = split.part(begin + rank * batch, begin + (rank + 1) * batch).to(accelerator.device)
         # Processes that share a model out must run it equally often: who has no image left runs it on one for nothing.
-        images = part.images if len(part) else split.part(0, 1).images
+        images = part.images if len(part) else split.part(0, 1).to(accelerator.device).images
+        images = normalise(images)  # in full precision, as in training
         with accelerator.autocast():
-            labels = model(normalise(images)).argmax(1)
+            labels = model(images).argmax(1)
         right += (labels[: len(part)] == part.labels).sum()
     model.train(was_training)
     return 100 * int(accelerator.reduce(right, "sum")) / len(split)

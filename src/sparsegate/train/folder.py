@@ -19,8 +19,8 @@ from sparsegate.record import Record
 
 from .checkpoint import Checkpoints
 from .run import Run
+from .weights import PACKED
 
-PACKED = (".sparse.safetensors", ".sg")
 MAX_SG = 2**28  # elements; they take some ten seconds, and while it is coded a byte each of the largest tensor
 
 
@@ -30,6 +30,10 @@ class RunFolder:
 
     path: Path
     run: Run  # type: ignore[type-arg]
+    save_every: int = 1
+    """Epochs between two checkpoints."""
+    pack: bool = True
+    """Whether the finished network is written to small files too: a minute for a hundred million weights."""
 
     @property
     def network(self) -> Path:
@@ -72,9 +76,10 @@ class RunFolder:
             for name, tensor in model.state_dict().items()
         }
         write_atomically(self.network, safetensors.torch.save(state, {"run": self.run.name}))
-        packed = compress(state)
-        for name in self._packed_names(state):
-            packed.save(self.path / name)
+        if self.pack:
+            packed = compress(state)
+            for name in self._packed_names(state):
+                packed.save(self.path / name)
         record.save(self.path / "record.json")
 
     def _packed_names(self, state: dict[str, Tensor]) -> list[str]:

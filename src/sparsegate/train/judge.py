@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from accelerate import Accelerator
 from torch import Tensor, nn
 
-from sparsegate.data import Normalise, Split
+from sparsegate.data import Split
 from sparsegate.method import Judge
 
 from .evaluate import accuracy
@@ -20,7 +21,7 @@ class SplitJudge(Judge):
     model: nn.Module
     train: Split
     validation: Split
-    normalise: Normalise
+    normalise: Callable[[Tensor], Tensor]
     accelerator: Accelerator
 
     def accuracy(self) -> float:
@@ -29,4 +30,4 @@ class SplitJudge(Judge):
 
     def images(self, count: int) -> Tensor:
         """The first training images, where they are in the file."""
-        return self.normalise(self.train.part(0, count).images)
+        return self.normalise(self.train.part(0, count).to(self.accelerator.device).images)

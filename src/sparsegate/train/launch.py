@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from contextlib import nullcontext
 from pathlib import Path
@@ -12,18 +13,24 @@ from accelerate import Accelerator
 from accelerate.state import AcceleratorState, PartialState
 from torch import nn
 
-from sparsegate.data import Dataset, load_data
-from sparsegate.models import MODELS
+from sparsegate.data import Dataset, Storing, load_data
+from sparsegate.models import MODELS, load_weights_
 from sparsegate.record import Record
 
-from .evaluate import count_layers
+from .evaluate import accuracy, count_layers
 from .folder import RunFolder
 from .heap import keep_freed_memory
 from .loop import Loop
 from .run import Run
 from .seed import fold
 from .shard import is_sharding
+from .view import view_of
 from .watch import Watcher
+from .weights import read_weights
+
+
+class MemoryShortError(RuntimeError):
+    """The GPU has too little memory for a run."""
 
 
 def train(
@@ -32,28 +39,36 @@ def train(
     folder: Path | str = "runs",
     watch: Watcher | None = None,
     command: str = "",
+    save_every: int = 1,
+    pack: bool = True,
     shard: bool = False,
 ) -> Record:
     """Trains the network that a run describes, and returns its record.
 
     The run's folder, `folder / run.name`, gets checkpoints as training goes on, then the finished network and the
     record. A run that was interrupted goes on from its last checkpoint; one that has ended returns its record at once.
+    Checkpoints are written after every `save_every` epochs; without `pack` no small files are made of the network.
     With `shard`, several processes hold a part of the model each (FSDP2) instead of the whole (DDP).
     """
-    place = RunFolder(Path(folder) / run.name, run)
+    place = RunFolder(Path(folder) / run.name, run, save_every, pack)
     if (record := place.record()) is not None:
         return record
     keep_freed_memory()
-    data = load_data(run.data)
-    model, num_weights = _build(run, data)
-    accelerator = _accelerator(run)
-    sharding = is_sharding(accelerator, run.method, shard)
-    loop = Loop(run, data, model, num_weights, accelerator, place, watch or Watcher(), shard=sharding)
-    with place.opened() if accelerator.is_main_process else nullcontext():
-        try:
+    watch = watch if watch is not None and os.environ.get("RANK", "0") == "0" else Watcher()
+    try:
+        data = load_data(run.data, Storing(run.stored_size, run.bad_images, progress=watch.decoded))
+        model, num_weights = _build(run, data)
+        accelerator = _accelerator(run)
+        sharding = is_sharding(accelerator, run.method, shard)
+        baseline = _baseline(run, data, model, accelerator)
+        model = run.method.prepare(model)
+        loop = Loop(run, data, model, num_weights, accelerator, place, watch, baseline, shard=sharding)
+        with place.opened() if accelerator.is_main_process else nullcontext():
             return loop.train(command)
-        finally:
-            loop.watch.closed()
+    except torch.OutOfMemoryError as error:
+        raise MemoryShortError(_short_of_memory(run)) from error
+    finally:
+        watch.closed()
 
 
 def is_main_process() -> bool:
@@ -69,15 +84,37 @@ def leave_group() -> None:
 
 
 def _build(run: Run[Any], data: Dataset) -> tuple[nn.Module, int]:
-    """The model, prepared by the run's method, and how many weights it had before."""
+    """The model with its first weights, and how many they are."""
     build = MODELS[run.model]
     wanted = build.image_shape  # type: ignore[attr-defined]
-    if data.image_shape != wanted:
+    fits = data.resizable and data.image_shape[0] == wanted[0]
+    if data.image_shape != wanted and not fits:
         raise ValueError(f"{run.model} takes images of shape {wanted}, {run.data} has {data.image_shape}")
     torch.manual_seed(fold(run.seed, "weights"))
     model = build(num_classes=data.num_classes)
     num_weights = sum(layer.total for layer in count_layers(model))
-    return run.method.prepare(model), num_weights
+    if run.weights:
+        load_weights_(model, read_weights(run.weights), new_head=run.new_head)
+    return model, num_weights
+
+
+def _baseline(run: Run[Any], data: Dataset, model: nn.Module, accelerator: Accelerator) -> float | None:
+    """Validation accuracy that an early stop compares with: the run's own, or that of the weights it begins with."""
+    if not run.stop.rate or run.stop.baseline is not None:
+        return run.stop.baseline
+    if not run.weights:
+        raise ValueError(
+            "stop.rate compares with the weights that a run begins with, and this one has none; give --weights, or "
+            "--stop.baseline, or train to the end: --stop.rate 0"
+        )
+    there = copy.deepcopy(model).to(accelerator.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return accuracy(there, data.validation, view_of(run, data), accelerator)
+
+
+def _short_of_memory(run: Run[Any]) -> str:
+    smaller = f"a smaller batch (--batch-size {max(1, run.batch_size // 2)})"
+    precision = " or half the precision (--precision bf16)" if run.precision == "fp32" else ""
+    return f"the GPU has too little memory for batch_size {run.batch_size} in {run.precision}; try {smaller}{precision}"
 
 
 def _accelerator(run: Run[Any]) -> Accelerator:

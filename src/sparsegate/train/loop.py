@@ -16,18 +16,21 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from sparsegate.data import Dataset, Shift
+from sparsegate.data import Dataset
 from sparsegate.gates import Census, Reading, gates
 from sparsegate.record import Epoch, Record
+from sparsegate.schedule import ramp
 
 from .batches import Batches
 from .evaluate import accuracy, count_biases, count_layers, count_sizes
 from .folder import RunFolder
 from .judge import SplitJudge
+from .placement import elsewhere, placed
 from .provenance import machine, versions
 from .run import Run
 from .seed import fold
 from .shard import Shards
+from .view import augments_of, view_of
 from .watch import Watcher
 
 
@@ -47,28 +50,30 @@ class Loop:
         accelerator: Accelerator,
         place: RunFolder,
         watch: Watcher,
+        baseline: float | None = None,
         *,
         shard: bool = False,
     ) -> None:
         self.run, self.place, self.accelerator = run, place, accelerator
         self.watch = watch if accelerator.is_main_process else Watcher()
         device = accelerator.device
-        self.splits = {name: getattr(data, name).to(device) for name in ("train", "validation", "test")}
-        self.normalise = data.normalise
+        self.splits = placed(data, device)
+        self.normalise = view_of(run, data)
         self.batches = Batches(
             self.splits["train"],
-            data.normalise,
-            Shift(run.shift),
+            self.normalise,
+            augments_of(run),
             run.batch_size,
             run.seed,
             accelerator.process_index,
             accelerator.num_processes,
+            elsewhere(self.splits["train"], device),
         )
-        self.num_weights, self.shard = num_weights, shard
+        self.num_weights, self.baseline, self.shard = num_weights, baseline, shard
         self.rebuilt = False
         self._install(model)
         self.epochs: list[Epoch] = []
-        self.notes: list[str] = []
+        self.notes: list[str] = list(data.notes)
         self.seconds = 0.0
         self.first_gates: tuple[int, ...] = ()
 
@@ -77,7 +82,7 @@ class Loop:
         self._rebuild(self.place.checkpoints.last_step() // len(self.batches))
         step, notes = self.place.checkpoints.resume(self.model, self.optimizers)
         self.epochs = [Epoch.from_json(each) for each in notes.get("epochs", [])]
-        self.notes, self.seconds = notes.get("notes", []), notes.get("seconds", 0.0)
+        self.notes, self.seconds = notes.get("notes", self.notes), notes.get("seconds", 0.0)
         self.first_gates = tuple(notes.get("first_gates", ()))
         reading = self._read_gates()  # also, so that the next flip rate counts from here
         if step == 0 and reading is not None:
@@ -85,6 +90,8 @@ class Loop:
         steps = self.run.epochs * len(self.batches)
         self.watch.began(self.run, self.place.path, step, steps, self.num_weights)
         for number in range(step // len(self.batches), self.run.epochs):
+            if self._may_stop():
+                break
             began = time.perf_counter()
             loss = self._epoch(number)
             if not math.isfinite(loss):
@@ -97,9 +104,20 @@ class Loop:
             self._rebuild(number + 1)
             self.epochs.append(self._measure(number, loss))
             self.seconds += time.perf_counter() - began
-            self._checkpoint((number + 1) * len(self.batches))
+            if (number + 1) % self.place.save_every == 0:
+                self._checkpoint((number + 1) * len(self.batches))
             self.watch.measured(self.epochs[-1])
         return self._finish(command)
+
+    def _may_stop(self) -> bool:
+        """Whether the last epoch was good enough; asked before each, so that a resumed run stops there too."""
+        if not self.epochs or self.baseline is None:
+            return False
+        last, stop = self.epochs[-1], self.run.stop
+        reached = stop.reached(last.kept, self.num_weights, last.validation, self.baseline)
+        if reached:
+            self.notes.append(f"stopped after epoch {last.epoch} of {self.run.epochs}: {stop.words(self.baseline)}")
+        return reached
 
     def _install(self, model: nn.Module) -> None:
         """Makes a model the one that is trained, with new optimisers."""
@@ -129,8 +147,8 @@ class Loop:
         self.model.train()
         batches, count = self.batches.epoch(number), len(self.batches)
         total = torch.zeros((), device=self.accelerator.device)
-        for index in range(count):
-            total += self._step(number * count + index, *batches[index])
+        for index, batch in enumerate(batches):
+            total += self._step(number * count + index, *batch)
             self.watch.stepped(number * count + index + 1)
         return float(self.accelerator.reduce(total, "mean")) / count
 
@@ -140,7 +158,7 @@ class Loop:
         # Seeded anew at every step: a resumed run draws what an uninterrupted one draws.
         torch.manual_seed(fold(self.run.seed, "step", step, self.accelerator.process_index))
         for group in self.weights.param_groups:
-            group["lr"] = self.run.lr * method.lr_factor(progress)
+            group["lr"] = self.run.lr * ramp(progress, over=self.run.warmup) * method.lr_factor(progress)
         method.before_step(self.model, self.own or self.weights, progress)
         with self.accelerator.autocast():
             loss = F.cross_entropy(self.forward(images), labels)

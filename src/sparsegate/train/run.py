@@ -8,9 +8,16 @@ import json
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar, get_type_hints
 
+from sparsegate.data import Storing
 from sparsegate.method import Method
 from sparsegate.methods import METHODS, LearnedGates
 
+from .stop import Stop
+from .weights import content_hash
+
+CONTENT = "weights_content"
+NORMALISE = ("data", "imagenet")
+PRECISIONS = ("fp32", "bf16", "fp16")
 AnyMethod = TypeVar("AnyMethod", bound=Method)
 
 
@@ -22,10 +29,17 @@ class Run(Generic[AnyMethod]):
     """A registered network."""
 
     data: str = "mnist"
-    """A registered dataset, or the path of a folder with MNIST-format idx files."""
+    """A registered dataset (all but mnist lie in a folder of that name in $SPARSEGATE_DATA), the path of a folder with
+    photographs (train/CLASS/*, val/CLASS/*), files of CIFAR or idx files, or hub:OWNER/NAME."""
 
     method: AnyMethod = dataclasses.field(default_factory=LearnedGates)  # type: ignore[assignment]
     """How the network is made smaller."""
+
+    weights: str = ""
+    """What the network begins with: a .pth or .safetensors file, the folder of a run, or hf://OWNER/NAME/FILE."""
+
+    new_head: tuple[str, ...] = ()
+    """Layers that begin afresh whatever is in the weights, such as classifier.6 or classifier.*"""
 
     epochs: int = 20
     """Passes over the training images."""
@@ -42,8 +56,32 @@ class Run(Generic[AnyMethod]):
     weight_decay: float = 1e-4
     """Decay of the weights; gates have none."""
 
+    warmup: float = 0.0
+    """Fraction of training over which the learning rate rises from zero."""
+
+    stop: Stop = dataclasses.field(default_factory=Stop)
+    """When training may end before its last epoch."""
+
     shift: int = 2
     """Training images are moved by up to so many pixels."""
+
+    flip: bool = False
+    """Mirror every other training image."""
+
+    crop: float = 0.0
+    """Train on random parts of images, of at least this fraction of their area; 0: on whole ones."""
+
+    jitter: float = 0.0
+    """Change brightness, contrast and colour of training images by up to this fraction."""
+
+    normalise: Literal["data", "imagenet"] = "data"
+    """Mean and spread of colours: the training images' own, or those that weights from ImageNet expect."""
+
+    stored_size: int = 256
+    """Photographs are cached as squares with a side of so many pixels."""
+
+    bad_images: Literal["stop", "skip"] = "stop"
+    """What to do about a photograph that does not decode."""
 
     seed: int = 0
     """Where all randomness comes from."""
@@ -55,19 +93,10 @@ class Run(Generic[AnyMethod]):
     """Compile the network with torch.compile; pays on a GPU, seldom on a CPU."""
 
     def __post_init__(self) -> None:
-        if self.epochs < 1:
-            raise ValueError(f"epochs is at least 1, got {self.epochs}")
-        if self.batch_size < 1:
-            raise ValueError(f"batch_size is at least 1, got {self.batch_size}")
-        if not 0 <= self.shift <= 14:
-            raise ValueError(f"shift is in pixels, from 0 (none) to 14, got {self.shift}")
-        if not (self.lr > 0 and 0 <= self.momentum < 1 and self.weight_decay >= 0):
-            raise ValueError(
-                "lr is above zero, momentum in [0, 1) and weight_decay zero or more, "
-                f"got lr={self.lr}, momentum={self.momentum}, weight_decay={self.weight_decay}"
-            )
-        if self.precision not in ("fp32", "bf16", "fp16"):
-            raise ValueError(f"precision is fp32, bf16 or fp16, got {self.precision!r}")
+        _check_training(self)
+        _check_images(self)
+        if self.new_head and not self.weights:
+            raise ValueError("new_head says which layers of --weights are not used, and there are no weights")
 
     @property
     def method_name(self) -> str:
@@ -82,13 +111,16 @@ class Run(Generic[AnyMethod]):
         >>> Run(epochs=5).name == Run(epochs=5).name != Run(epochs=6).name
         True
         """
-        digest = hashlib.blake2b(json.dumps(self.to_json(), sort_keys=True).encode(), digest_size=4).hexdigest()
+        settings = self.to_json()
+        settings.pop("weights")  # its content counts, wherever it lies
+        digest = hashlib.blake2b(json.dumps(settings, sort_keys=True).encode(), digest_size=4).hexdigest()
         return f"{self.model}-{self.method_name}-{digest}"
 
     def to_json(self) -> dict[str, Any]:
-        """All settings as plain values, the method's name among its own."""
+        """All settings as plain values, the method's name among its own, and a hash of the weights' content."""
         settings = _plain(self)
-        return {**settings, "method": {"name": self.method_name, **settings["method"]}}
+        content = {CONTENT: content_hash(self.weights)} if self.weights else {}
+        return {**settings, "method": {"name": self.method_name, **settings["method"]}, **content}
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Run[Any]:
@@ -99,7 +131,38 @@ class Run(Generic[AnyMethod]):
         """
         method = dict(value["method"])
         kind = METHODS[method.pop("name")]
-        return cls(**{**value, "method": _from_plain(kind, method)})
+        kinds = {field.name: field.type for field in dataclasses.fields(cls)}
+        own = {name: each for name, each in value.items() if name in kinds and name != "method"}
+        own |= {"stop": Stop(**value["stop"])} if "stop" in value else {}
+        return cls(
+            **{**{name: _from_plain(None, each) for name, each in own.items()}, "method": _from_plain(kind, method)}
+        )
+
+
+def _check_training(run: Run[Any]) -> None:
+    if run.epochs < 1:
+        raise ValueError(f"epochs is at least 1, got {run.epochs}")
+    if run.batch_size < 1:
+        raise ValueError(f"batch_size is at least 1, got {run.batch_size}")
+    if not (run.lr > 0 and 0 <= run.momentum < 1 and run.weight_decay >= 0):
+        raise ValueError(
+            "lr is above zero, momentum in [0, 1) and weight_decay zero or more, "
+            f"got lr={run.lr}, momentum={run.momentum}, weight_decay={run.weight_decay}"
+        )
+    if not 0 <= run.warmup < 1:
+        raise ValueError(f"warmup is a fraction of training in [0, 1), got {run.warmup}")
+    if run.precision not in PRECISIONS:
+        raise ValueError(f"precision is fp32, bf16 or fp16, got {run.precision!r}")
+
+
+def _check_images(run: Run[Any]) -> None:
+    if not 0 <= run.shift <= 14:
+        raise ValueError(f"shift is in pixels, from 0 (none) to 14, got {run.shift}")
+    if not (0 <= run.crop <= 1 and 0 <= run.jitter < 1):
+        raise ValueError(f"crop is in [0, 1] and jitter in [0, 1), got crop={run.crop}, jitter={run.jitter}")
+    if run.normalise not in NORMALISE:
+        raise ValueError(f"normalise is one of {', '.join(NORMALISE)}, got {run.normalise!r}")
+    Storing(size=run.stored_size, bad_images=run.bad_images)
 
 
 def _plain(value: Any) -> Any:
@@ -117,7 +180,7 @@ def _plain(value: Any) -> Any:
 
 def _from_plain(kind: Any, value: Any) -> Any:
     if isinstance(value, list):
-        return tuple(value)
+        return tuple(_from_plain(None, each) for each in value)
     if not dataclasses.is_dataclass(kind):
         return value
     kinds = get_type_hints(kind)

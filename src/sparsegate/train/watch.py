@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 class Watcher:
     """Sees a run's moments; every one may be ignored, as this watcher does."""
 
+    def decoded(self, done: int, total: int) -> None:
+        """So many photographs are decoded, of so many; not told if they were in the cache."""
+
     def began(self, run: Run, folder: Path, step: int, steps: int, num_weights: int) -> None:  # type: ignore[type-arg]
         """Training begins, or goes on, at a step out of so many."""
 
@@ -37,6 +40,11 @@ class Watchers(Watcher):
 
     def __init__(self, *each: Watcher) -> None:
         self._each = each
+
+    def decoded(self, done: int, total: int) -> None:
+        """Tells each."""
+        for watcher in self._each:
+            watcher.decoded(done, total)
 
     def began(self, run: Run, folder: Path, step: int, steps: int, num_weights: int) -> None:  # type: ignore[type-arg]
         """Tells each."""

@@ -8,7 +8,7 @@ from typing import Any
 from sparsegate.registry import Registry
 from sparsegate.train import Run
 
-from . import compare, gates, stand_ins
+from . import cifar10, compare, gates, photographs, stand_ins
 from .lenet5 import demo, method1, method2
 
 RECIPES: Registry[Callable[[], Run[Any]]] = Registry(
@@ -42,6 +42,14 @@ RECIPES: Registry[Callable[[], Run[Any]]] = Registry(
         "lenet5-obs": compare.obs,
         "lenet5-sparse_vd": compare.sparse_vd,
         "lenet5-gsm": compare.gsm,
+        "alexnet-imagenet": photographs.alexnet_imagenet,
+        "vgg16-imagenet": photographs.vgg16_imagenet,
+        "alexnet-imagenette-dense": photographs.alexnet_imagenette_dense,
+        "alexnet-imagenette": photographs.alexnet_imagenette,
+        "vgg16-imagenette-dense": photographs.vgg16_imagenette_dense,
+        "vgg16-imagenette": photographs.vgg16_imagenette,
+        "vgg16-cifar10-dense": cifar10.vgg16_dense,
+        "vgg16-cifar10": cifar10.vgg16,
     },
 )
 

@@ -1,0 +1,99 @@
+"""Folders of photographs: `train` and `val` with a folder per class, as ImageNet is laid out."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from .dataset import Dataset
+from .gather import aside, gathered
+from .photos import Source, Storing
+
+ENDINGS = (".jpeg", ".jpg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm")
+TESTS = ("val", "test")  # the folder that is the test set, the first that is there
+
+
+def is_image_folder(folder: Path) -> bool:
+    """Whether a folder has a folder `train`."""
+    return (folder / "train").is_dir()
+
+
+def read_image_folder(folder: Path, storing: Storing | None = None) -> Dataset:
+    """The photographs of a folder, decoded once and cached.
+
+    `val` is the test set. The validation images are taken from `train`: of every class each tenth image by name, or
+    fewer of a large set, 50,000 in all.
+    """
+    tests = [name for name in TESTS if (folder / name).is_dir()]
+    if not tests:
+        raise ValueError(f"{folder} has a folder train, but no {' or '.join(TESTS)} beside it, which is the test set")
+    classes = _classes(folder / "train")
+    _check_same(classes, _classes(folder / tests[0]), folder, tests[0])
+    train = _listed(folder / "train", classes)
+    test = _listed(folder / tests[0], classes)
+    order, num_train = aside([label for _, label, _ in train])
+    return gathered(
+        FolderSource(folder / "train", tuple(train[place] for place in order)),
+        num_train,
+        FolderSource(folder / tests[0], tuple(test)),
+        storing or Storing(),
+    )
+
+
+@dataclass(frozen=True)
+class FolderSource(Source):
+    """Files under a folder, with their classes."""
+
+    folder: Path
+    files: tuple[tuple[str, int, int], ...]
+    """Name under the folder, class, and size in bytes."""
+
+    def labels(self) -> list[int]:
+        """The class of each."""
+        return [label for _, label, _ in self.files]
+
+    def name(self, place: int) -> str:
+        """The file's path."""
+        return str(self.folder / self.files[place][0])
+
+    def read(self, place: int) -> bytes:
+        """The file's content."""
+        return (self.folder / self.files[place][0]).read_bytes()
+
+    def key(self) -> str:
+        """Names, classes and sizes: a photograph that is replaced by another of just its size is not noticed."""
+        return "\n".join(f"{name}\0{label}\0{size}" for name, label, size in self.files)
+
+
+def _classes(folder: Path) -> list[str]:
+    with os.scandir(folder) as entries:
+        names = sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
+    if not names:
+        raise ValueError(f"{folder} has no folders in it; wanted one for each class, with its images")
+    return names
+
+
+def _check_same(train: list[str], test: list[str], folder: Path, test_name: str) -> None:
+    for has, lacks, names in (
+        ("train", test_name, set(train) - set(test)),
+        (test_name, "train", set(test) - set(train)),
+    ):
+        if names:
+            shown = ", ".join(sorted(names)[:5]) + (" ..." if len(names) > 5 else "")
+            raise ValueError(
+                f"{folder / lacks} lacks {len(names)} class folder{'s' * (len(names) > 1)} that {has} has: {shown}; "
+                "both need the same classes"
+            )
+
+
+def _listed(folder: Path, classes: list[str]) -> list[tuple[str, int, int]]:
+    """Every image under a folder: name, class, size."""
+    files: list[tuple[str, int, int]] = []
+    for label, name in enumerate(classes):
+        with os.scandir(folder / name) as entries:
+            images = [entry for entry in entries if entry.name.lower().endswith(ENDINGS) and entry.is_file()]
+        if not images:
+            raise ValueError(f"{folder / name} has no images; known endings are {', '.join(ENDINGS)}")
+        files += sorted((f"{name}/{entry.name}", label, entry.stat().st_size) for entry in images)
+    return files

@@ -1,0 +1,54 @@
+"""Bytes of images as the numbers that a network takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import torch
+from jaxtyping import Float, Num
+from torch import Tensor
+
+from .crop import centred
+
+
+@dataclass(frozen=True)
+class Normalise:
+    """Subtracts a mean and divides by a spread: one each for all, or one each for every colour.
+
+    >>> Normalise((0.0, 10.0), (1.0, 5.0))(torch.full((1, 2, 1, 1), 20, dtype=torch.uint8)).flatten()
+    tensor([20.,  2.])
+    """
+
+    mean: float | tuple[float, ...]
+    spread: float | tuple[float, ...]
+
+    def __call__(self, images: Num[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        """Bytes as numbers around zero."""
+        numbers = images.to(torch.float32, copy=True)
+        return numbers.sub_(_spread_out(self.mean, images.device)).div_(_spread_out(self.spread, images.device))
+
+
+IMAGENET = Normalise((123.675, 116.28, 103.53), (58.395, 57.12, 57.375))
+"""What weights that torchvision trained on ImageNet expect; 123.675 = 255 * 0.485."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The middle of each image at a network's size, normalised; images that have this size only are normalised."""
+
+    size: tuple[int, int]
+    """Height and width that the network takes."""
+    normalise: Normalise
+
+    def __call__(
+        self, images: Num[Tensor, "image channel height width"]
+    ) -> Float[Tensor, "image channel rows columns"]:
+        """What the network takes."""
+        return self.normalise(centred(images, self.size))
+
+
+@cache
+def _spread_out(value: float | tuple[float, ...], device: torch.device) -> float | Tensor:
+    """A number for each colour; remembered, because a copy to a GPU would make every batch wait."""
+    return torch.tensor(value, device=device)[:, None, None] if isinstance(value, tuple) else value

@@ -1,0 +1,80 @@
+"""Photographs before they are decoded, and how they are to be stored."""
+
+from __future__ import annotations
+
+import abc
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+BAD_IMAGES = ("stop", "skip")
+MISSING = "photographs are decoded with Pillow, which is not installed; pip install 'sparsegate[images]'"
+
+
+def ignore(done: int, total: int) -> None:
+    """Tells nobody how far decoding is."""
+
+
+@dataclass(frozen=True)
+class Storing:
+    """How photographs are stored: each becomes a square of bytes, once."""
+
+    size: int = 256
+    """Side of the square in pixels: the shorter side is brought to it, the middle is kept."""
+
+    bad_images: Literal["stop", "skip"] = "stop"
+    """What to do about an image that does not decode."""
+
+    cache: Path | None = None
+    """Folder for the squares; without it $SPARSEGATE_CACHE, or ~/.cache/sparsegate."""
+
+    progress: Callable[[int, int], None] = ignore
+    """Told how many images are decoded, of how many."""
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise ValueError(f"the size of stored images is at least one pixel, got {self.size}")
+        if self.bad_images not in BAD_IMAGES:
+            raise ValueError(f"bad_images is one of {', '.join(BAD_IMAGES)}, got {self.bad_images!r}")
+
+
+class Source(abc.ABC):
+    """Labelled photographs, by number; workers read them, so it holds no open files."""
+
+    @abc.abstractmethod
+    def labels(self) -> list[int]:
+        """The class of each."""
+
+    @abc.abstractmethod
+    def name(self, place: int) -> str:
+        """What a person knows the photograph by."""
+
+    @abc.abstractmethod
+    def read(self, place: int) -> bytes:
+        """The photograph's file."""
+
+    @abc.abstractmethod
+    def key(self) -> str:
+        """A text that is another one if any photograph is another one."""
+
+
+def decode(content: bytes, size: int) -> npt.NDArray[np.uint8]:
+    """The middle square of a photograph, its shorter side at `size`, as bytes (3, size, size).
+
+    Raises OSError, ValueError or SyntaxError if the file is damaged or none that Pillow knows.
+    """
+    from PIL import Image
+
+    with Image.open(io.BytesIO(content)) as image:
+        image.draft("RGB", (size, size))  # a large JPEG is decoded at half or a quarter of its size, if that is enough
+        colour = image.convert("RGB")
+    side = min(colour.size)
+    left, top = ((each - side) // 2 for each in colour.size)
+    box = (left, top, left + side, top + side)
+    square = np.asarray(colour.resize((size, size), Image.Resampling.BILINEAR, box=box))
+    return np.ascontiguousarray(square.transpose(2, 0, 1))

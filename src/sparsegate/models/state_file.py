@@ -1,0 +1,38 @@
+"""Tensors by name from a file that other programs wrote; nothing in it is executed."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+
+def read_state_dict(path: Path) -> dict[str, Tensor]:
+    """The state dict in a .safetensors file, or in one that torch saved."""
+    if not path.is_file():
+        raise ValueError(f"there is no file {path}")
+    return _safetensors(path) if path.suffix == ".safetensors" else _pickled(path)
+
+
+def _safetensors(path: Path) -> dict[str, Tensor]:
+    try:
+        return load_file(path)
+    except SafetensorError as error:
+        raise ValueError(f"{path} is not a safetensors file, or is damaged: {error}") from error
+
+
+def _pickled(path: Path) -> dict[str, Tensor]:
+    try:
+        value = torch.load(path, map_location="cpu", weights_only=True)
+    except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
+        raise ValueError(
+            f"{path} is not a state dict that can be loaded safely: {(str(error) or 'it is empty').splitlines()[0]}"
+        ) from error
+    value = value.get("state_dict", value) if isinstance(value, dict) else value
+    if not isinstance(value, dict) or not all(isinstance(each, Tensor) for each in value.values()):
+        raise ValueError(f"{path} holds no state dict of tensors")
+    return value

@@ -1,0 +1,133 @@
+"""Photographs are decoded once, whole or not at all, and those that do not decode are named."""
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from sparsegate.data import Storing, load_data
+from sparsegate.data.gather import aside
+from sparsegate.data.photos import decode
+
+
+class Seen:
+    """Remembers how far decoding was."""
+
+    def __init__(self):
+        self.calls = []
+
+    def __call__(self, done, total):
+        self.calls.append((done, total))
+
+
+def squares(folder):
+    return sorted((folder.parent / "cache").glob("*.squares"))
+
+
+def test_the_second_time_nothing_is_decoded_and_all_is_equal(photographs):
+    first, second = Seen(), Seen()
+    one = load_data(str(photographs), Storing(size=16, progress=first))
+    other = load_data(str(photographs), Storing(size=16, progress=second))
+    assert first.calls == [(done, 24) for done in range(1, 25)] + [(done, 6) for done in range(1, 7)]
+    assert second.calls == []
+    assert torch.equal(one.train.images, other.train.images)
+    assert sum(path.stat().st_size for path in squares(photographs)) == 30 * 3 * 16 * 16
+
+
+def test_the_cache_holds_what_pillow_decodes(photographs):
+    data = load_data(str(photographs), Storing(size=16))
+    content = (photographs / "val" / "blue" / "01.png").read_bytes()
+    assert torch.equal(data.test.images[1], torch.from_numpy(decode(content, 16)))
+
+
+def test_another_size_or_another_image_is_decoded_anew(photographs):
+    load_data(str(photographs), Storing(size=16))
+    load_data(str(photographs), Storing(size=8))
+    assert len(squares(photographs)) == 4
+    Image.fromarray(np.full((40, 40, 3), 7, np.uint8)).save(photographs / "val" / "red" / "01.png")
+    assert load_data(str(photographs), Storing(size=8)).test.images[4].unique().tolist() == [7]
+    assert len(squares(photographs)) == 5
+
+
+@pytest.fixture
+def damaged(photographs):
+    """One training image is cut off, another is none."""
+    cut = photographs / "train" / "blue" / "04.JPEG"
+    cut.write_bytes(cut.read_bytes()[:200])
+    (photographs / "train" / "red" / "07.png").write_text("not an image")
+    return photographs
+
+
+def test_an_image_that_does_not_decode_is_named_and_leaves_no_cache(damaged):
+    with pytest.raises(
+        ValueError, match=r"blue/04.JPEG does not decode \(.*\); mend or remove it, .* --bad-images skip"
+    ):
+        load_data(str(damaged), Storing(size=16))
+    assert [path for path in (damaged.parent / "cache").iterdir() if path.suffix != ".lock"] == []
+
+
+def test_bad_images_can_be_left_out_and_are_told(damaged):
+    for _ in range(2):  # decoded, and from the cache
+        data = load_data(str(damaged), Storing(size=16, bad_images="skip"))
+        assert (len(data.train), len(data.validation)) == (20, 2)
+        (note,) = data.notes
+        assert note.startswith("2 images do not decode and were left out: ")
+        assert "04.JPEG" in note
+        assert "07.png" in note
+        levels = data.train.images.float().amax((1, 2, 3))
+        assert levels[data.train.labels == 0].tolist() == sorted(levels[data.train.labels == 0].tolist())
+        assert not ((levels > 137) & (levels < 143))[data.train.labels == 0].any()  # the fourth, 100 + 10 * 4
+
+
+def test_if_nothing_decodes_that_is_said(damaged):
+    for path in damaged.glob("val/*/*"):
+        path.write_bytes(b"no")
+    with pytest.raises(ValueError, match=r"none of the 6 images decodes; the first, .*val/blue/00.JPEG"):
+        load_data(str(damaged), Storing(size=16, bad_images="skip"))
+
+
+def test_a_damaged_cache_is_refused_by_name(photographs):
+    load_data(str(photographs), Storing(size=16))
+    path = squares(photographs)[0]
+    path.write_bytes(b"short")
+    with pytest.raises(ValueError, match=r"has 5 bytes, wanted \d+; delete it to make it anew"):
+        load_data(str(photographs), Storing(size=16))
+
+
+def test_too_large_a_cache_is_refused_before_it_is_begun(photographs):
+    with pytest.raises(ValueError, match="set SPARSEGATE_CACHE to a folder on another disk"):
+        load_data(str(photographs), Storing(size=2**20))
+
+
+@pytest.mark.parametrize("mode", ["L", "P", "RGBA", "CMYK", "1", "I;16"])
+def test_every_kind_of_image_becomes_three_colours(mode, tmp_path):
+    pixels = Image.fromarray(np.full((9, 12, 3), 200, np.uint8))
+    image = Image.fromarray(np.full((9, 12), 200 * 257, np.uint16)) if mode == "I;16" else pixels.convert(mode)
+    path = tmp_path / ("a.tif" if mode == "CMYK" else "a.png")
+    image.save(path)
+    assert decode(path.read_bytes(), 4).shape == (3, 4, 4)
+
+
+@pytest.mark.parametrize(("height", "width"), [(64, 64), (100, 64), (64, 300), (5, 9), (1, 200)])
+def test_the_middle_square_is_kept_at_the_wanted_size(height, width, tmp_path):
+    pixels = np.zeros((height, width, 3), np.uint8)
+    top, left, side = (height - min(height, width)) // 2, (width - min(height, width)) // 2, min(height, width)
+    pixels[top : top + side, left : left + side] = 255
+    Image.fromarray(pixels).save(tmp_path / "a.png")
+    square = decode((tmp_path / "a.png").read_bytes(), 32)
+    assert square.shape == (3, 32, 32)
+    assert square[:, 12:20, 12:20].min() > 200
+
+
+def test_of_a_large_set_fewer_are_set_aside_and_of_every_class():
+    labels = [label for label in range(1000) for _ in range(1300)]
+    order, num_train = aside(labels)
+    assert 45_000 < len(labels) - num_train <= 50_000
+    assert len({labels[place] for place in order[num_train:]}) == 1000
+    assert sorted(order) == list(range(len(labels)))
+    assert order[:num_train] == sorted(order[:num_train])
+
+
+def test_a_single_image_per_class_leaves_none_for_validation():
+    with pytest.raises(ValueError, match="no class has two images"):
+        aside([0, 1, 2])

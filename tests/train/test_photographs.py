@@ -1,0 +1,87 @@
+"""A network with skip connections and norms is trained on a folder of photographs, stopped, resumed and made sparse."""
+
+import dataclasses
+from functools import partial
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from sparsegate.cli import main
+from sparsegate.data import IMAGENET, Fit, Flip, Jitter, RandomCrop, Shift, load_data
+from sparsegate.methods import Dense, LearnedGates
+from sparsegate.penalty import Penalty
+from sparsegate.train import Run, Watcher, augments_of, train, view_of
+
+GATED = LearnedGates(penalty=Penalty(count=4.0), gate_lr=3000.0, ramp=0.0)
+small = partial(Run, model="resnet20", stored_size=40, batch_size=8, epochs=2, crop=0.5, flip=True, jitter=0.2)
+
+
+class Stopped(Exception):  # noqa: N818
+    """The power is cut."""
+
+
+class Listener(Watcher):
+    """Hears what was decoded, and cuts the power after an epoch."""
+
+    def __init__(self, cut=0):
+        self.decodings, self.cut = [], cut
+
+    def decoded(self, done, total):
+        self.decodings.append((done, total))
+
+    def measured(self, epoch):
+        if epoch.epoch == self.cut:
+            raise Stopped
+
+
+def network(folder, run):
+    return load_file(folder / run.name / "network.safetensors")
+
+
+def test_a_run_on_photographs_is_the_same_after_a_cut_and_decodes_once(photographs, tmp_path):
+    run, first, second = small(data=str(photographs), method=GATED), Listener(cut=1), Listener()
+    with pytest.raises(Stopped):
+        train(run, folder=tmp_path / "cut", watch=first)
+    resumed = train(run, folder=tmp_path / "cut", watch=second)
+    straight = train(run, folder=tmp_path / "straight")
+    assert first.decodings[-1] == (6, 6)
+    assert second.decodings == []
+    assert resumed.epochs == straight.epochs
+    cut, whole = network(tmp_path / "cut", run), network(tmp_path / "straight", run)
+    assert all(torch.equal(tensor, whole[name]) for name, tensor in cut.items())
+    assert 0 < straight.kept < straight.total
+    assert straight.num_biases == 1376 + 2
+
+
+def test_what_was_left_out_is_in_the_record(photographs, tmp_path):
+    (photographs / "train" / "red" / "03.png").write_bytes(b"no")
+    run = small(data=str(photographs), method=Dense(), epochs=1, bad_images="skip")
+    (note,) = train(run, folder=tmp_path / "runs").notes
+    assert "1 images do not decode and were left out" in note
+    assert "red/03.png" in note
+
+
+def test_the_command_shows_that_it_decodes_and_names_what_does_not(photographs, tmp_path, capsys):
+    words = ["train", "resnet20", "--data", str(photographs), "--epochs", "1", "--batch-size", "8", "--method", "dense"]
+    (photographs / "val" / "blue" / "01.png").write_bytes(b"no")
+    assert main([*words, "--folder", str(tmp_path / "runs")]) == 2
+    assert "val/blue/01.png does not decode (cannot identify image file" in " ".join(capsys.readouterr().err.split())
+    assert main([*words, "--folder", str(tmp_path / "runs"), "--bad-images", "skip", "--no-pack"]) == 0
+    assert "decoding 6 photographs, once" in capsys.readouterr().out
+    assert not list(tmp_path.rglob("*.sg"))
+
+
+def test_digits_are_not_stretched_to_the_size_of_another_network(digits, tmp_path):
+    with pytest.raises(ValueError, match=r"resnet20 takes images of shape \(3, 32, 32\), .* has \(1, 28, 28\)"):
+        train(small(data=str(digits)), folder=tmp_path)
+
+
+def test_a_runs_changes_follow_from_its_settings(photographs, monkeypatch):
+    run = small(data=str(photographs), shift=4)
+    assert augments_of(run) == (Shift(4), Flip(), RandomCrop((32, 32), 0.5), Jitter(0.2))
+    assert augments_of(Run()) == (Shift(2),)
+    data = load_data(run.data)
+    assert view_of(run, data) == Fit((32, 32), data.normalise)
+    assert view_of(dataclasses.replace(run, normalise="imagenet"), data) == Fit((32, 32), IMAGENET)
+    assert view_of(run, data)(data.test.images).shape == (6, 3, 32, 32)
