@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SETUP := pyproject.toml constraints.txt setup.py $(wildcard src/sparsegate/kernels/csrc/*)
+SETUP := pyproject.toml constraints.txt setup.py $(wildcard src/sparsegate/kernels/c*/*)
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .PHONY: demo test test-slow check sanitize bench clean

@@ -11,8 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from sparsegate.export import HardWired
+
 from .choice import Choice, load_choices, save_choices
 from .contest import forced, measured
+from .part import ChainPart, Direct
 from .pieces import traced
 from .plan import planned
 
@@ -29,11 +32,21 @@ class SparseNetwork(nn.Module):
         self.example = example
         self.choices: tuple[Choice, ...] = ()
         self._plans: dict[int, Callable[[Tensor], Tensor]] = {}
+        self._direct: dict[torch.Size, Direct | None] = {}
         self._anchor = torch.zeros((), requires_grad=True)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """As of any module; where nothing but one call in C is to be done, that is all that is done."""
+        direct = self._direct.get(x.shape)
+        if direct is not None and (out := direct(x)) is not NotImplemented:
+            return out  # type: ignore[no-any-return]
+        return super().__call__(x)  # type: ignore[no-any-return]
 
     def forward(self, x: Tensor) -> Tensor:
         """The model's output, by the choice for the batch size nearest to this one."""
         plan = self._plans.get(len(x)) or self._nearest(len(x))
+        if x.shape not in self._direct:
+            self._direct[x.shape] = plan.direct(self, len(x)) if isinstance(plan, ChainPart | HardWired) else None
         if not torch.is_grad_enabled():
             return plan(x)
         with torch.no_grad():
@@ -45,7 +58,7 @@ class SparseNetwork(nn.Module):
         if not choices:
             raise ValueError("there is no choice to run by; leave `choices` out to measure")
         self.choices = choices
-        self._plans = {}
+        self._plans, self._direct = {}, {}
         graph = traced(self.model, self.example)
         for choice in choices:
             self._plans[choice.batch] = planned(self.model, graph, choice.kernels, channels_last=choice.channels_last)

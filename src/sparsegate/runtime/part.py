@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
-from sparsegate.kernels import KERNELS, explain_missing
+from sparsegate.kernels import KERNELS, direct, explain_missing
 
 from .chain import Chain
 from .pieces import Piece
 from .triton_part import TritonPart, why_not
+
+Direct: TypeAlias = Callable[[Any], Any]
+"""A call of compiled code; it answers NotImplemented where the module has to be called in full."""
 
 
 class ChainPart(nn.Module):
@@ -33,6 +37,11 @@ class ChainPart(nn.Module):
             )
         out = self.chain(x)
         return out if self.is_flat else out.view(len(x), *self.out_shape)
+
+    def direct(self, owner: nn.Module, count: int) -> Direct | None:
+        """The shortest way into C for as many inputs, for a module that does nothing else; there may be none."""
+        found = self.chain.in_c(count)
+        return found and direct(owner, found[0], (self.in_shape, self.out_shape), found[1])
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ChainPart:
         return self  # never changed, so it can be shared

@@ -37,7 +37,7 @@ def planned(
     for number, group in enumerate(groups):
         part = sparse_part(group, kernels[group[0].name])
         if len(groups) == 1 and _is_all_of(group, graph):
-            return part.forward
+            return part
         copied.add_module(f"sparse_{number}", part)
         first, last = nodes[group[0].nodes[0].name], nodes[group[-1].nodes[-1].name]
         with copied.graph.inserting_before(first):  # where its input has not been changed in place yet
