@@ -30,8 +30,12 @@ def direct(
     """
     if MAKE is None or EXCHANGE is None or not all((*shapes[0], *shapes[1])):
         return None
-    hooks = (owner._forward_hooks, owner._forward_pre_hooks, *_GLOBAL_HOOKS)
-    return MAKE(EXCHANGE, _TORCH, *code, shapes, hooks, keep)
+    return MAKE(EXCHANGE, _TORCH, *code, shapes, hooks_of(owner), keep)
+
+
+def hooks_of(owner: torch.nn.Module) -> tuple[dict[Any, Any], ...]:
+    """Who is called with a module: dictionaries, its own and torch's for all modules, that stay the same objects."""
+    return owner._forward_hooks, owner._forward_pre_hooks, *_GLOBAL_HOOKS
 
 
 def _load() -> Callable[..., Callable[[Any], Any]] | None:

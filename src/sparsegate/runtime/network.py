@@ -11,13 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from sparsegate.export import HardWired
-
 from .choice import Choice, load_choices, save_choices
 from .contest import forced, measured
-from .part import ChainPart, Direct
+from .part import Direct
 from .pieces import traced
-from .plan import planned
+from .plan import planned, short_cut
 
 
 class SparseNetwork(nn.Module):
@@ -32,11 +30,11 @@ class SparseNetwork(nn.Module):
         self.example = example
         self.choices: tuple[Choice, ...] = ()
         self._plans: dict[int, Callable[[Tensor], Tensor]] = {}
-        self._direct: dict[torch.Size, Direct | None] = {}
+        self._direct: dict[torch.Size, Direct] = {}
         self._anchor = torch.zeros((), requires_grad=True)
 
     def __call__(self, x: Tensor) -> Tensor:
-        """As of any module; where nothing but one call in C is to be done, that is all that is done."""
+        """As of any module; where nobody asks for more, the plan for inputs of this shape is all that runs."""
         direct = self._direct.get(x.shape)
         if direct is not None and (out := direct(x)) is not NotImplemented:
             return out  # type: ignore[no-any-return]
@@ -46,7 +44,7 @@ class SparseNetwork(nn.Module):
         """The model's output, by the choice for the batch size nearest to this one."""
         plan = self._plans.get(len(x)) or self._nearest(len(x))
         if x.shape not in self._direct:
-            self._direct[x.shape] = plan.direct(self, len(x)) if isinstance(plan, ChainPart | HardWired) else None
+            self._direct[x.shape] = short_cut(self, plan, len(x))
         if not torch.is_grad_enabled():
             return plan(x)
         with torch.no_grad():

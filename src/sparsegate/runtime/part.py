@@ -19,13 +19,16 @@ Direct: TypeAlias = Callable[[Any], Any]
 
 
 class ChainPart(nn.Module):
-    """Consecutive layers that one call in C runs; nothing is copied between them."""
+    """Consecutive layers that one call in C runs; nothing is copied between them.
 
-    def __init__(self, pieces: list[Piece]) -> None:
+    Inputs of another shape than the first layer's are taken as they lie in memory: they need not be flattened.
+    """
+
+    def __init__(self, pieces: list[Piece], in_shape: tuple[int, ...] | None = None) -> None:
         super().__init__()
         self.names = [piece.name for piece in pieces]
         self.chain = Chain([piece.layer() for piece in pieces])
-        self.in_shape, self.out_shape = pieces[0].shapes["in"], pieces[-1].shapes["out"]
+        self.in_shape, self.out_shape = in_shape or pieces[0].shapes["in"], pieces[-1].shapes["out"]
         self.is_flat = len(self.out_shape) == 1
 
     def forward(self, x: Tensor) -> Tensor:
@@ -81,8 +84,11 @@ def kernels_for(piece: Piece) -> list[str]:
     return chain + csr
 
 
-def sparse_part(pieces: list[Piece], kernel: str) -> nn.Module:
-    """What runs these consecutive pieces by a kernel: `chain` takes several, `triton` one, `csr` one linear layer."""
+def sparse_part(pieces: list[Piece], kernel: str, in_shape: tuple[int, ...] | None = None) -> nn.Module:
+    """What runs these consecutive pieces by a kernel: `chain` takes several, `triton` one, `csr` one linear layer.
+
+    A chain can take inputs of another shape, if they are as many numbers.
+    """
     for piece in pieces:
         able = ["dense", *kernels_for(piece)]
         if kernel not in able:
@@ -92,5 +98,5 @@ def sparse_part(pieces: list[Piece], kernel: str) -> nn.Module:
             )
     with torch.no_grad():
         if kernel == "chain":
-            return ChainPart(pieces)
+            return ChainPart(pieces, in_shape)
         return TritonPart(pieces[0]) if kernel == "triton" else CsrPart(pieces[0])
