@@ -1,6 +1,7 @@
 """The short way from a network into C gives what the long one gives, and is left where more is to be done."""
 
 import copy
+from functools import partial
 
 import pytest
 import torch
@@ -8,7 +9,7 @@ from torch import nn
 
 import sparsegate as sg
 from sparsegate.kernels import KERNELS
-from sparsegate.kernels.direct import EXCHANGE, MAKE
+from sparsegate.kernels.calls import EXCHANGE, MAKE
 from sparsegate.runtime import Chain, Layer
 
 pytestmark = pytest.mark.skipif(KERNELS is None, reason="kernels not built")
@@ -39,8 +40,17 @@ def test_it_gives_what_the_long_way_gives(model, kernel):
     for batch in (1, 3, 5, 16, 20):
         x = images(batch)
         long = nn.Module.__call__(fast, x)
-        assert (fast._direct[x.shape] is None) == (MAKE is None or EXCHANGE is None)
+        assert isinstance(fast._direct[x.shape], partial) == (MAKE is None or EXCHANGE is None)
         assert torch.equal(fast(x), long)
+
+
+@torch.no_grad()
+def test_where_it_was_not_built_the_plan_is_called(model, monkeypatch):
+    monkeypatch.setattr("sparsegate.kernels.calls.MAKE", None)
+    fast = sg.sparse(model, EXAMPLE, kernel="chain")
+    for _ in range(2):
+        torch.testing.assert_close(fast(images()), model(images()))
+    assert isinstance(fast._direct[images().shape], partial)
 
 
 @torch.no_grad()

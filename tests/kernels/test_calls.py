@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from sparsegate.kernels import direct as make
-from sparsegate.kernels.direct import EXCHANGE, MAKE
+from sparsegate.kernels.calls import EXCHANGE, MAKE
 
 pytestmark = pytest.mark.skipif(MAKE is None or EXCHANGE is None, reason="not built, or torch is older than 2.10")
 FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int64, *(ctypes.c_void_p,) * 3, ctypes.c_int64, ctypes.c_int64)
