@@ -8,16 +8,20 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 FOLDER = Path("src/sparsegate/kernels/csrc")
+DIRECT = Path("src/sparsegate/kernels/cpython")  # the one that needs Python's headers
 SOURCES, HEADERS = (sorted(str(path) for path in FOLDER.glob(ending)) for ending in ("*.c", "*.h"))
 FLAGS = ["-std=c11", "-O3", "-ffp-contract=fast", "-Wno-psabi", "-fvisibility=hidden"]
 OPENMP = ["-fopenmp"]
 
 
 class BuildKernels(build_ext):
-    """Builds with OpenMP, or without where the compiler has none; the library is no Python module."""
+    """Builds with OpenMP, or without where the compiler has none; the library of kernels is no Python module."""
 
     def build_extension(self, ext: Extension) -> None:
         """One go with OpenMP, a second without."""
+        if ext is direct:
+            ext.extra_compile_args = FLAGS
+            return super().build_extension(ext)
         ext.extra_compile_args, ext.extra_link_args = FLAGS + OPENMP, OPENMP
         try:
             super().build_extension(ext)
@@ -26,9 +30,12 @@ class BuildKernels(build_ext):
             super().build_extension(ext)
 
     def get_export_symbols(self, ext: Extension) -> list[str]:
-        """Nothing beyond what the sources mark."""
-        return list(ext.export_symbols)
+        """Nothing beyond what the sources mark, but for the one that is a Python module."""
+        return super().get_export_symbols(ext) if ext is direct else list(ext.export_symbols)
 
 
 library = Extension("sparsegate.kernels._c", SOURCES, depends=HEADERS, optional=True)
-setup(ext_modules=[library], cmdclass={"build_ext": BuildKernels})
+direct = Extension(
+    "sparsegate.kernels._direct", [str(DIRECT / "direct.c")], depends=[str(DIRECT / "exchange.h")], optional=True
+)
+setup(ext_modules=[library, direct], cmdclass={"build_ext": BuildKernels})

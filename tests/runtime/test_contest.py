@@ -39,7 +39,14 @@ def test_an_unknown_kernel_is_refused(mixed):
 
 
 @needs_kernels
-def test_what_is_chosen_is_measured_layer_by_layer_and_as_a_whole(mixed):
+def test_small_layers_are_tried_without_zeros_too():
+    choice = measured(nn.Sequential(nn.Linear(20, 30), nn.ReLU(), nn.Linear(30, 3)), torch.zeros(1, 20))
+    assert all(layer.sparsity == 0 and layer.sparse_ms > 0 for layer in choice.layers)
+
+
+@needs_kernels
+def test_what_is_chosen_is_measured_layer_by_layer_and_as_a_whole(mixed, monkeypatch):
+    monkeypatch.setattr("sparsegate.runtime.contest.SMALL", 0)
     choice = measured(mixed, IMAGE)
     conv, sparse, dense = choice.layers
     assert sparse.dense_ms > 0
@@ -56,7 +63,8 @@ def test_a_layer_with_hardly_any_weights_runs_sparse(mixed):
     assert measured(mixed, IMAGE).kernels["3"] == "chain"  # 784 weights instead of 784 000
 
 
-def test_a_dense_model_stays_dense():
+def test_a_dense_model_stays_dense(monkeypatch):
+    monkeypatch.setattr("sparsegate.runtime.contest.SMALL", 0)
     model = nn.Sequential(nn.Linear(20, 30), nn.ReLU(), nn.Linear(30, 3))
     choice = measured(model, torch.zeros(4, 20))
     assert set(choice.kernels.values()) == {"dense"}

@@ -171,7 +171,8 @@ def test_choices_can_be_made_again(model):
     assert_same(fast, model, images())
 
 
-def test_a_dense_model_stays_dense_and_runs_as_it_is():
+def test_a_dense_model_stays_dense_and_runs_as_it_is(monkeypatch):
+    monkeypatch.setattr("sparsegate.runtime.contest.SMALL", 0)
     model = nn.Sequential(nn.Linear(20, 30), nn.ReLU(), nn.Linear(30, 3))
     fast = sg.sparse(model, torch.zeros(2, 20))
     assert fast._plans[2] == fast.model.forward

@@ -9,7 +9,7 @@ from sparsegate.kernels import KERNELS
 from sparsegate.models import LeNet5, LeNet300
 from sparsegate.runtime.part import ChainPart, CsrPart
 from sparsegate.runtime.pieces import pieces, traced
-from sparsegate.runtime.plan import planned
+from sparsegate.runtime.plan import planned, short_cut
 
 pytestmark = pytest.mark.skipif(KERNELS is None, reason="kernels not built")
 
@@ -76,8 +76,8 @@ def plan_of(model, x, kernel="chain", channels_last=False, **kernels):
 
 def parts(plan):
     """The layers of each part of a plan, in the order in which they run."""
-    if isinstance(getattr(plan, "__self__", None), ChainPart | CsrPart):
-        return [plan.__self__.names]
+    if isinstance(plan, ChainPart | CsrPart):
+        return [plan.names]
     return [part.names for part in plan.children() if isinstance(part, ChainPart | CsrPart)]
 
 
@@ -117,7 +117,7 @@ def test_linear_layers_may_run_by_csr_beside_chains(sparsified):
 
 def test_consecutive_layers_become_one_part_and_a_whole_model_is_that_part(sparsified):
     plan = plan_of(sparsified(LeNet5()), torch.zeros(1, 1, 28, 28))
-    assert isinstance(plan.__self__, ChainPart)
+    assert isinstance(plan, ChainPart)
     assert parts(plan) == [["conv1", "conv2", "fc1", "fc2"]]
 
 
@@ -198,3 +198,29 @@ def test_with_channels_last_a_view_is_still_possible(written, batch):
     x = torch.randn(batch, 2, 5, 5)
     plan = plan_of(model, x, "dense", channels_last=True)
     torch.testing.assert_close(plan(x), model(x), rtol=1e-5, atol=1e-5)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("flat", [nn.Flatten(), nn.Flatten(2, 3)], ids=["to vectors", "to lines"])
+def test_a_model_that_only_flattens_before_its_layers_is_one_part(sparsified, flat):
+    model = sparsified(nn.Sequential(flat, nn.Flatten(), nn.Linear(24, 10), nn.ReLU(), nn.Linear(10, 3)))
+    lean = sparsified(nn.Sequential(flat, nn.Linear(24 if flat.start_dim == 1 else 12, 10), nn.ReLU()))
+    x = torch.randn(5, 2, 3, 4)
+    assert not isinstance(plan_of(model, x), ChainPart)  # two nodes come first
+    assert isinstance(plan_of(lean, x), ChainPart) == (flat.start_dim == 1)
+    for each in (model, lean):
+        torch.testing.assert_close(plan_of(each, x)(x), each(x))
+        torch.testing.assert_close(plan_of(each, x)(x.transpose(2, 3).contiguous().transpose(2, 3)), each(x))
+
+
+@torch.no_grad()
+def test_a_short_cut_is_the_plan_and_steps_back_for_hooks_and_gradients(sparsified):
+    model, x = sparsified(nn.Sequential(nn.Linear(5, 4), nn.Sigmoid(), nn.Linear(4, 3))), torch.randn(2, 5)
+    for kernel in ("dense", "chain"):
+        owner, plan = nn.Module(), plan_of(model, x, kernel)
+        run = short_cut(owner, plan, 2)
+        torch.testing.assert_close(run(x), model(x))
+        with torch.enable_grad():
+            assert run(x) is NotImplemented
+        owner.register_forward_pre_hook(lambda *_: None)
+        assert run(x) is NotImplemented

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+
+from sparsegate.kernels import direct
 
 from .build import build
 from .code import MAX_WEIGHTS, Code, Dtype, generate
@@ -25,6 +28,12 @@ class HardWired(nn.Module):
         self.code = code
         self._connect(build(code))
 
+    def __call__(self, images: Tensor) -> Tensor:
+        """As of any module; where nothing but the call in C is to be done, that is all that is done."""
+        if self._direct is not None and (out := self._direct(images)) is not NotImplemented:
+            return out  # type: ignore[no-any-return]
+        return super().__call__(images)  # type: ignore[no-any-return]
+
     def forward(self, images: Float[Tensor, "image *shape"]) -> Float[Tensor, "image *outputs"]:
         """The outputs for a batch of images."""
         if images.requires_grad and torch.is_grad_enabled():
@@ -33,7 +42,7 @@ class HardWired(nn.Module):
         if shape[1:] != self._image or images.dtype is not torch.float32 or not images.is_cpu:
             raise ValueError(self._refusal(images))
         images = images.contiguous()
-        outputs = torch.empty(shape[0], *self._outputs)
+        outputs = images.new_empty(shape[0], *self._outputs)
         self._run(images.data_ptr(), shape[0], outputs.data_ptr())
         return outputs
 
@@ -42,8 +51,8 @@ class HardWired(nn.Module):
         return f"{tuple(self.code.image)} -> {tuple(self.code.outputs)}, {self.code.num_weights:,} weights"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but the function, which another process has to load again."""
-        return {key: value for key, value in self.__dict__.items() if key != "_run"}
+        """Everything but the functions, which another process has to load again."""
+        return {key: value for key, value in self.__dict__.items() if key not in ("_run", "_direct")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)  # type: ignore[no-untyped-call]
@@ -55,6 +64,12 @@ class HardWired(nn.Module):
         function.restype = None
         self._run = function
         self._image, self._outputs = torch.Size(self.code.image), self.code.outputs
+        self._direct = self.direct(self)
+
+    def direct(self, owner: nn.Module, count: int = 1) -> Callable[[Any], Any] | None:  # noqa: ARG002
+        """The shortest way into C, for a module that does nothing else; for any number of images."""
+        address = ctypes.cast(self._run, ctypes.c_void_p).value or 0
+        return direct(owner, (0, address), (tuple(self._image), tuple(self._outputs)), self._run)
 
     def _refusal(self, images: Tensor) -> str:
         wanted = " x ".join(["image", *map(str, self.code.image)])

@@ -14,6 +14,7 @@ POINTER, LONG, INT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
 SIGNATURES = {
     "sg_any_zero": (POINTER, LONG, INT, INT),
     "sg_chain": (POINTER, POINTER, POINTER, LONG, POINTER, LONG, LONG, LONG),
+    "sg_chain_direct": (POINTER, POINTER, POINTER, LONG, LONG),
     "sg_chain_scratch": (POINTER, LONG, LONG),
     "sg_count_ones": (POINTER, LONG, INT),
     "sg_fastfood": (*(POINTER, LONG, LONG, LONG, LONG), *(POINTER,) * 6, INT),

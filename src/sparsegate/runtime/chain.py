@@ -23,6 +23,8 @@ from .matrix import LANES, LONG, POINTER, CRows, CSlices, Rows, Slices, Weights,
 MAX_VECTORS = 4
 WORTH_A_THREAD = 100_000
 """Steps of a kernel, each some nanoseconds, for which it pays to wake another thread."""
+SMALL = 2**18
+"""Floats of scratch memory that can be allocated for a single call: what is larger is kept from call to call."""
 MOST_COLUMNS = 2**16  # of slices, whose columns are 16-bit numbers
 
 
@@ -49,6 +51,12 @@ class CChain(ctypes.Structure):
         *((name, LONG) for name in ("num_layers", "channels", "in_height", "in_width", "out_size", "buffer_size")),
         *((name, LONG) for name in ("panel_rows", "single_rows", "vectors")),
     )
+
+
+class CCall(ctypes.Structure):
+    """`Call` of chain.h."""
+
+    _fields_ = (("chain", POINTER), *((name, LONG) for name in ("single", "variant", "work", "worth_a_thread")))
 
 
 @dataclass(frozen=True)
@@ -159,6 +167,14 @@ class Chain:
         form.run(form.address, images.data_ptr(), out.data_ptr(), count, scratch, form.single, threads, kind)
         return out
 
+    def in_c(self, count: int) -> tuple[tuple[int, int], object] | None:
+        """Function and context of one call in C for as many images, and what must be kept; nothing for large chains."""
+        form = self._form_for.get(count) or self._form(count)
+        if form.scratch > SMALL:
+            return None
+        call = CCall(form.address, form.single, VARIANT, form.work, WORTH_A_THREAD)
+        return (FUNCTION, ctypes.addressof(call)), (form, call)
+
     def _form(self, count: int) -> _Form:
         single = count < 4 and not self._too_long
         vectors = min(MAX_VECTORS, 1 << max(0, -(-count // LANES) - 1).bit_length()) if self._only_linear else 1
@@ -243,5 +259,6 @@ def _scratch(size: int) -> int:
     return found
 
 
+FUNCTION = ctypes.cast(KERNELS.sg_chain_direct, POINTER).value or 0 if KERNELS is not None else 0
 VARIANT = int(KERNELS.sg_variant()) if KERNELS is not None else 0
 """The kernels' best variant for this processor: 2 is AVX-512, 1 AVX2, 0 any."""

@@ -14,12 +14,14 @@ from .choice import Choice, LayerChoice
 from .measure import interleaved
 from .part import kernels_for, sparse_part
 from .pieces import Piece, pieces, traced
-from .plan import planned
+from .plan import planned, short_cut
 from .triton_part import why_not
 
 KERNEL_NAMES = ("dense", "chain", "triton", "csr", "hardwired")
 WORTH_TRYING = 0.3
-"""No kernel gains from fewer zeros than this."""
+"""Large layers gain nothing from fewer zeros than this."""
+SMALL = 2**19
+"""Weights of layers that are tried without any zeros: what torch spends around a call is more than it computes."""
 
 
 def forced(model: nn.Module, example: Tensor, kernel: str) -> Choice:
@@ -54,7 +56,8 @@ def measured(model: nn.Module, example: Tensor) -> Choice:
         for name in [name for name, chosen in candidates.items() if "dense" in chosen.values()]:
             candidates[f"{name}, last"] = candidates[name]
             plans[f"{name}, last"] = planned(model, graph, candidates[name], channels_last=True)
-    times = interleaved({name: partial(plan, example) for name, plan in plans.items()}, seconds=1.0)
+    ways = {name: partial(short_cut(model, plan, len(example)), example) for name, plan in plans.items()}
+    times = interleaved(ways, seconds=1.0)
     best = min(times, key=lambda name: times[name])
     best = best if times[best] < 0.99 * times["dense"] else "dense"
     chosen = tuple(
@@ -85,9 +88,10 @@ def _note(found: list[Piece]) -> str:
 def _timed(piece: Piece, x: Tensor) -> tuple[LayerChoice, str]:
     """What was measured, and the fastest sparse kernel, even where dense is faster."""
     kernels = kernels_for(piece) if x.is_cuda else kernels_for(piece)[:1]  # on a CPU csr has never won
-    if not kernels or piece.sparsity < WORTH_TRYING:
+    if not kernels or (piece.sparsity < WORTH_TRYING and piece.module.weight.numel() > SMALL):
         return LayerChoice(piece.name, piece.sparsity, "dense"), "dense"
-    ways = {kernel: partial(sparse_part([piece], kernel), x) for kernel in kernels}
+    parts = {kernel: sparse_part([piece], kernel) for kernel in kernels}
+    ways = {kernel: partial(short_cut(part, part, len(x)), x) for kernel, part in parts.items()}
     times = interleaved({"dense": lambda: piece.dense(x), **ways}, seconds=0.2)
     sparse = min(kernels, key=lambda kernel: times[kernel])
     kernel = sparse if times[sparse] < times["dense"] else "dense"

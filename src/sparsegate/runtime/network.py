@@ -13,8 +13,9 @@ from torch import Tensor, nn
 
 from .choice import Choice, load_choices, save_choices
 from .contest import forced, measured
+from .part import Direct
 from .pieces import traced
-from .plan import planned
+from .plan import planned, short_cut
 
 
 class SparseNetwork(nn.Module):
@@ -29,11 +30,21 @@ class SparseNetwork(nn.Module):
         self.example = example
         self.choices: tuple[Choice, ...] = ()
         self._plans: dict[int, Callable[[Tensor], Tensor]] = {}
+        self._direct: dict[torch.Size, Direct] = {}
         self._anchor = torch.zeros((), requires_grad=True)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """As of any module; where nobody asks for more, the plan for inputs of this shape is all that runs."""
+        direct = self._direct.get(x.shape)
+        if direct is not None and (out := direct(x)) is not NotImplemented:
+            return out  # type: ignore[no-any-return]
+        return super().__call__(x)  # type: ignore[no-any-return]
 
     def forward(self, x: Tensor) -> Tensor:
         """The model's output, by the choice for the batch size nearest to this one."""
         plan = self._plans.get(len(x)) or self._nearest(len(x))
+        if x.shape not in self._direct:
+            self._direct[x.shape] = short_cut(self, plan, len(x))
         if not torch.is_grad_enabled():
             return plan(x)
         with torch.no_grad():
@@ -45,7 +56,7 @@ class SparseNetwork(nn.Module):
         if not choices:
             raise ValueError("there is no choice to run by; leave `choices` out to measure")
         self.choices = choices
-        self._plans = {}
+        self._plans, self._direct = {}, {}
         graph = traced(self.model, self.example)
         for choice in choices:
             self._plans[choice.batch] = planned(self.model, graph, choice.kernels, channels_last=choice.channels_last)

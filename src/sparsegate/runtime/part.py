@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
-from sparsegate.kernels import KERNELS, explain_missing
+from sparsegate.kernels import KERNELS, direct, explain_missing
 
 from .chain import Chain
 from .pieces import Piece
 from .triton_part import TritonPart, why_not
 
+Direct: TypeAlias = Callable[[Any], Any]
+"""A call of compiled code; it answers NotImplemented where the module has to be called in full."""
+
 
 class ChainPart(nn.Module):
-    """Consecutive layers that one call in C runs; nothing is copied between them."""
+    """Consecutive layers that one call in C runs; nothing is copied between them.
 
-    def __init__(self, pieces: list[Piece]) -> None:
+    Inputs of another shape than the first layer's are taken as they lie in memory: they need not be flattened.
+    """
+
+    def __init__(self, pieces: list[Piece], in_shape: tuple[int, ...] | None = None) -> None:
         super().__init__()
         self.names = [piece.name for piece in pieces]
         self.chain = Chain([piece.layer() for piece in pieces])
-        self.in_shape, self.out_shape = pieces[0].shapes["in"], pieces[-1].shapes["out"]
+        self.in_shape, self.out_shape = in_shape or pieces[0].shapes["in"], pieces[-1].shapes["out"]
         self.is_flat = len(self.out_shape) == 1
 
     def forward(self, x: Tensor) -> Tensor:
@@ -33,6 +40,11 @@ class ChainPart(nn.Module):
             )
         out = self.chain(x)
         return out if self.is_flat else out.view(len(x), *self.out_shape)
+
+    def direct(self, owner: nn.Module, count: int) -> Direct | None:
+        """The shortest way into C for as many inputs, for a module that does nothing else; there may be none."""
+        found = self.chain.in_c(count)
+        return found and direct(owner, found[0], (self.in_shape, self.out_shape), found[1])
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ChainPart:
         return self  # never changed, so it can be shared
@@ -72,8 +84,11 @@ def kernels_for(piece: Piece) -> list[str]:
     return chain + csr
 
 
-def sparse_part(pieces: list[Piece], kernel: str) -> nn.Module:
-    """What runs these consecutive pieces by a kernel: `chain` takes several, `triton` one, `csr` one linear layer."""
+def sparse_part(pieces: list[Piece], kernel: str, in_shape: tuple[int, ...] | None = None) -> nn.Module:
+    """What runs these consecutive pieces by a kernel: `chain` takes several, `triton` one, `csr` one linear layer.
+
+    A chain can take inputs of another shape, if they are as many numbers.
+    """
     for piece in pieces:
         able = ["dense", *kernels_for(piece)]
         if kernel not in able:
@@ -83,5 +98,5 @@ def sparse_part(pieces: list[Piece], kernel: str) -> nn.Module:
             )
     with torch.no_grad():
         if kernel == "chain":
-            return ChainPart(pieces)
+            return ChainPart(pieces, in_shape)
         return TritonPart(pieces[0]) if kernel == "triton" else CsrPart(pieces[0])

@@ -163,9 +163,14 @@ _POOL_SETTINGS |= {"padding": 0, "dilation": 1, "ceil_mode": False, "return_indi
 
 
 def _take_reshape(piece: Piece, node: fx.Node, graph: fx.GraphModule) -> bool:
+    return flattens(node, piece.nodes[-1], graph)
+
+
+def flattens(node: fx.Node, before: fx.Node, graph: fx.GraphModule) -> bool:
+    """Whether all that a node does is to make vectors of the images that another gives."""
+    images, vectors = _shape(before), _shape(node)
     is_one = _calls(node, graph, (nn.Flatten,), RESHAPES)
-    before, after = _shape(piece.nodes[-1]), _shape(node)
-    return is_one and len(after) == 2 and after == (before[0], prod(before[1:]))
+    return is_one and len(vectors) == 2 and vectors == (images[0], prod(images[1:]))
 
 
 def _square(size: Any) -> int | None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
 
-from sparsegate.export import hard_wire
+from sparsegate.export import HardWired, hard_wire
+from sparsegate.kernels import hooks_of
 
-from .part import sparse_part
-from .pieces import Piece, follows, pieces
+from .part import ChainPart, Direct, sparse_part
+from .pieces import Piece, flattens, follows, pieces
 
 
 def planned(
@@ -35,9 +38,10 @@ def planned(
         _lay_out_(copied)
     nodes = {node.name: node for node in copied.graph.nodes}
     for number, group in enumerate(groups):
-        part = sparse_part(group, kernels[group[0].name])
-        if len(groups) == 1 and _is_all_of(group, graph):
-            return part.forward
+        kernel, whole = kernels[group[0].name], _input_of_all(group, graph)
+        part = sparse_part(group, kernel, whole)
+        if whole and (kernel == "chain" or whole == group[0].shapes["in"]):
+            return part
         copied.add_module(f"sparse_{number}", part)
         first, last = nodes[group[0].nodes[0].name], nodes[group[-1].nodes[-1].name]
         with copied.graph.inserting_before(first):  # where its input has not been changed in place yet
@@ -81,8 +85,28 @@ def _groups(chosen: list[Piece], kernels: Mapping[str, str]) -> list[list[Piece]
     return groups
 
 
-def _is_all_of(group: list[Piece], graph: fx.GraphModule) -> bool:
+def _input_of_all(group: list[Piece], graph: fx.GraphModule) -> tuple[int, ...] | None:
+    """The shape of one input, if these pieces are all that a model does once its input is flattened, or at once."""
     covered = {node for piece in group for node in piece.nodes}
     if graph.graph.output_node().args[0] is not group[-1].nodes[-1]:
-        return False  # the model gives a tuple, or something else
-    return all(node in covered or node.op in ("placeholder", "output") for node in graph.graph.nodes)
+        return None  # the model gives a tuple, or something else
+    left = [node for node in graph.graph.nodes if node not in covered and node.op not in ("placeholder", "output")]
+    if not left:
+        return group[0].shapes["in"]
+    given = next(node for node in graph.graph.nodes if node.op == "placeholder")
+    is_first = left == [group[0].nodes[0].args[0]] and left[0].args[:1] == (given,)
+    return _input_shape(graph)[1:] if is_first and flattens(left[0], given, graph) else None
+
+
+def short_cut(owner: nn.Module, plan: Callable[[Tensor], Tensor], count: int) -> Direct:
+    """A plan for as many inputs, without the ceremony of calling its owner, a module that does nothing else.
+
+    It answers NotImplemented where that would be missed: with gradients or hooks.
+    """
+    found = plan.direct(owner, count) if isinstance(plan, ChainPart | HardWired) else None
+    run = plan.forward if isinstance(plan, nn.Module) else plan
+    return found or partial(_run, run, hooks_of(owner))
+
+
+def _run(run: Callable[[Tensor], Tensor], hooks: tuple[Any, ...], x: Tensor) -> Any:
+    return NotImplemented if torch.is_grad_enabled() or any(hooks) else run(x)

@@ -2,12 +2,16 @@
 #include "chain.h"
 #include "kernels.h"
 
+#include <stdlib.h>
+
 #if defined(_OPENMP)
 #include <omp.h>
 #else
 static int omp_get_thread_num(void) { return 0; }
 static int omp_get_num_threads(void) { return 1; }
 #endif
+
+#define LINE 64 /* bytes: where scratch memory begins */
 
 enum { PLAIN, AVX2, AVX512 };
 
@@ -63,28 +67,51 @@ static Task task_for(const Chain *chain, const float *in, float *out, float *scr
     return task;
 }
 
-/* Sends `count` images through the chain, one at a time or in panels; with fewer panels than threads, threads share the
- * rows of every layer, otherwise each takes whole panels. */
+/* What thread `me` of `all` does: with fewer panels than threads, threads share the rows of every layer, otherwise each
+ * takes whole panels. */
+static void share(const Chain *chain, const float *in, float *out, int64_t count, float *scratch, int64_t single,
+                  Run run, int me, int all)
+{
+    const int64_t lanes = lanes_of(chain, single), num_panels = (count + lanes - 1) / lanes;
+    const int together = all > 1 && num_panels < all;
+    Task task = task_for(chain, in, out, scratch, single, together ? 0 : me);
+    if (together) {
+        task.sums = task_for(chain, in, out, scratch, single, me).sums;
+        task.part = me;
+        task.num_parts = all;
+    }
+    for (int64_t panel = together ? 0 : me; panel < num_panels; panel += together ? 1 : all) {
+        task.first = panel * lanes;
+        task.count = count - task.first < lanes ? count - task.first : lanes;
+        run(&task);
+    }
+}
+
+/* Sends `count` images through the chain, one at a time or in panels. */
 KERNEL int64_t sg_chain(const Chain *chain, const float *in, float *out, int64_t count, float *scratch, int64_t single,
                         int64_t num_threads, int64_t variant)
 {
     const Run run = run_for(variant, single);
-    const int64_t lanes = lanes_of(chain, single), num_panels = (count + lanes - 1) / lanes;
-    const int together = num_threads > 1 && num_panels < num_threads;
-#pragma omp parallel num_threads(num_threads) if (num_threads > 1)
-    {
-        int me = omp_get_thread_num(), all = omp_get_num_threads();
-        Task task = task_for(chain, in, out, scratch, single, together ? 0 : me);
-        if (together) {
-            task.sums = task_for(chain, in, out, scratch, single, me).sums;
-            task.part = me;
-            task.num_parts = all;
-        }
-        for (int64_t panel = together ? 0 : me; panel < num_panels; panel += together ? 1 : all) {
-            task.first = panel * lanes;
-            task.count = count - task.first < lanes ? count - task.first : lanes;
-            run(&task);
-        }
+    if (num_threads < 2) { /* even a parallel region of one costs as much as a small layer */
+        share(chain, in, out, count, scratch, single, run, 0, 1);
+        return 0;
     }
+#pragma omp parallel num_threads(num_threads)
+    share(chain, in, out, count, scratch, single, run, omp_get_thread_num(), omp_get_num_threads());
+    return 0;
+}
+
+/* The same for a caller who has nothing but images: by at most so many threads, if the work is worth them. Not zero if
+ * there is no memory. */
+KERNEL int64_t sg_chain_direct(const Call *call, const float *in, float *out, int64_t count, int64_t num_threads)
+{
+    const int64_t worth = 1 + count * call->work / call->worth_a_thread;
+    const int64_t threads = worth < num_threads ? worth : num_threads;
+    float *memory = malloc((size_t)sg_chain_scratch(call->chain, call->single, threads) * sizeof(float) + LINE);
+    if (!memory)
+        return 1;
+    float *scratch = (float *)(void *)((char *)memory + (LINE - (uintptr_t)memory % LINE));
+    sg_chain(call->chain, in, out, count, scratch, call->single, threads, call->variant);
+    free(memory);
     return 0;
 }

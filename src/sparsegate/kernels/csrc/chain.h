@@ -53,6 +53,13 @@ typedef struct {
     int64_t vectors;                       /* of images side by side: more than one in chains of linear layers only */
 } Chain;
 
+/* A chain, and how it is to be called. */
+typedef struct {
+    const Chain *chain;
+    int64_t single, variant;
+    int64_t work, worth_a_thread; /* steps for one image, and for which it pays to wake another thread */
+} Call;
+
 /* What one thread does in a chain: the images from `first` on, the part of every layer's rows that is its own. */
 typedef struct {
     const Chain *chain;
