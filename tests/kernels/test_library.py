@@ -1,6 +1,7 @@
 """The compiled kernels are found, can be switched off, and share torch's threads."""
 
 import shutil
+import subprocess
 
 import pytest
 
@@ -37,3 +38,13 @@ def test_the_kernels_use_the_threads_of_torch(python):
     )
     done = python("-c", count)
     assert done.stdout.strip() == "0", done.stderr
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_a_library_of_another_version_is_left_aside_with_a_word(python, environment, tmp_path, monkeypatch):
+    (tmp_path / "old.c").write_text("long sg_variant(void) { return 0; }\n")
+    subprocess.run(["cc", "-shared", "-fPIC", tmp_path / "old.c", "-o", tmp_path / "old.so"], check=True)
+    monkeypatch.setitem(environment, "SPARSEGATE_KERNELS", str(tmp_path / "old.so"))
+    done = python("-c", "from sparsegate.kernels import KERNELS; print(KERNELS)")
+    assert done.stdout.strip() == "None", done.stderr
+    assert "old.so is of another version" in done.stderr

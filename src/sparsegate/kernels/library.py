@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import warnings
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
@@ -33,6 +34,9 @@ def _load() -> ctypes.CDLL | None:
     if path is None:
         return None
     library = ctypes.CDLL(str(path))
+    if not all(hasattr(library, name) for name in SIGNATURES):
+        warnings.warn(f"{path.name} is of another version and not used; install sparsegate again", stacklevel=2)
+        return None
     for name, takes in SIGNATURES.items():
         getattr(library, name).argtypes = takes
         getattr(library, name).restype = LONG
