@@ -1,6 +1,7 @@
 """sparsegate trains neural networks that are sparse: a learned gate on every weight."""
 
 from sparsegate.compress import Packed, compress, load, quantise_, remove_dead_paths, shrink
+from sparsegate.distil import Distil
 from sparsegate.export import to_c
 from sparsegate.gates import (
     Census,
@@ -21,12 +22,14 @@ from sparsegate.optimizer import GateSGD
 from sparsegate.penalty import Penalty
 from sparsegate.runtime import SparseNetwork, sparse
 from sparsegate.schedule import cosine, ramp
+from sparsegate.target import Target
 from sparsegate.version import VERSION as __version__
 
 __all__ = [
     "Census",
     "ClosedLayer",
     "Constant",
+    "Distil",
     "Gate",
     "GateSGD",
     "LargestWeights",
@@ -35,6 +38,7 @@ __all__ = [
     "Sample",
     "Select",
     "SparseNetwork",
+    "Target",
     "Threshold",
     "__version__",
     "average",
