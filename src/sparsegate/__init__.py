@@ -18,11 +18,12 @@ from sparsegate.gates import (
     gates,
     weights,
 )
+from sparsegate.moving import MovingAverage
 from sparsegate.optimizer import GateSGD
 from sparsegate.penalty import Penalty
 from sparsegate.runtime import SparseNetwork, sparse
 from sparsegate.schedule import cosine, ramp
-from sparsegate.target import Target
+from sparsegate.target import Found, Target, UnreachableTarget
 from sparsegate.version import VERSION as __version__
 
 __all__ = [
@@ -30,9 +31,11 @@ __all__ = [
     "ClosedLayer",
     "Constant",
     "Distil",
+    "Found",
     "Gate",
     "GateSGD",
     "LargestWeights",
+    "MovingAverage",
     "Packed",
     "Penalty",
     "Sample",
@@ -40,6 +43,7 @@ __all__ = [
     "SparseNetwork",
     "Target",
     "Threshold",
+    "UnreachableTarget",
     "__version__",
     "average",
     "compress",

@@ -51,14 +51,17 @@ class GateSGD(Optimizer):
         params = [each.gate for each in require_gates(model).values()]
         super().__init__(params, {"lr": lr, "momentum": momentum, "price": 1.0})
         self.control: Control | None = None
-        if target:
-            if penalty is not None:
-                raise ValueError(
-                    "a target finds the price itself; leave penalty out, or hold a price: Target(price=...)"
-                )
-            if steps is None:
-                raise ValueError("a target needs steps=, the number of steps in the whole training")
-            self.control = Control(model, target, steps=steps, judge=judge, momentum=momentum)
+        if target and penalty is not None:
+            raise ValueError("a target finds the price itself; leave penalty out, or hold a price: Target(price=...)")
+        if target and steps is None:
+            raise ValueError("a target needs steps=, the number of steps in the whole training")
+        if target and steps is not None:
+            self.aim(model, target, steps=steps, judge=judge)
+
+    def aim(self, model: nn.Module, target: Target, *, steps: int, judge: Callable[[], float] | None = None) -> None:
+        """Gives a target to an optimiser that has none yet, before the first step."""
+        momentum = self.param_groups[0]["momentum"]
+        self.control = Control(model, target, steps=steps, judge=judge, momentum=momentum)
 
     @property
     def found(self) -> Found:

@@ -15,11 +15,14 @@ from sparsegate.train import Run
 
 RUN_FLAGS = {
     "--help", "--method", "--folder", "--model", "--data", "--epochs", "--batch-size", "--lr", "--momentum",
-    "--weight-decay", "--shift", "--seed", "--precision", "--compile", "--no-compile",
+    "--weight-decay", "--shift", "--seed", "--precision", "--compile", "--no-compile", "--distil.teacher",
+    "--distil.temperature", "--distil.share", "--distil.content", "--average",
 }  # fmt: skip
 GATE_FLAGS = {
     "--penalty.count", "--penalty.bimodal", "--penalty.per", "--draw", "--start", "--keep", "--only", "--gate-lr",
-    "--gate-momentum", "--ramp", "--freeze",
+    "--gate-momentum", "--ramp", "--freeze", "--target.keep", "--target.weights", "--target.max-drop",
+    "--target.bytes", "--target.price", "--target.baseline", "--target.begin", "--target.reach", "--target.freeze",
+    "--target.travel",
 }  # fmt: skip
 
 LIMITED = """

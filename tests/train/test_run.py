@@ -5,9 +5,10 @@ import json
 
 import pytest
 
-from sparsegate.methods import METHODS, Dense, LearnedGates
+from sparsegate.methods import Dense, LearnedGates
 from sparsegate.penalty import Penalty
-from sparsegate.train import Run
+from sparsegate.target import Target
+from sparsegate.train import Run, Teacher
 
 NAN = float("nan")
 
@@ -24,6 +25,8 @@ OTHER = {
     "seed": 1,
     "precision": "bf16",
     "compile": True,
+    "distil": Teacher("some/folder"),
+    "average": 0.999,
 }
 
 OTHER_METHOD = {
@@ -36,6 +39,7 @@ OTHER_METHOD = {
     "gate_momentum": 0.5,
     "ramp": 0.4,
     "freeze": 0.8,
+    "target": Target(keep=0.1),
 }
 
 BAD = [
@@ -128,14 +132,29 @@ def test_whole_numbers_name_the_run_that_the_same_decimals_name():
     assert whole.name == Run(lr=1.0).name
 
 
-@pytest.mark.parametrize("run", [Run(), Run(method=Dense()), Run(method=LearnedGates(**OTHER_METHOD), seed=3)])
+@pytest.mark.parametrize(
+    "run",
+    [
+        Run(),
+        Run(method=Dense()),
+        Run(method=LearnedGates(**{**OTHER_METHOD, "target": Target()}), seed=3),
+        Run(method=LearnedGates(target=Target(max_drop=0.3)), distil=Teacher("some/folder", share=0.1), average=1.0),
+    ],
+)
 def test_a_run_comes_back_from_json(run):
-    settings = json.loads(json.dumps(run.to_json()))
-    method = settings.pop("method")
-    kind = METHODS[method.pop("name")]
-    if kind is LearnedGates:
-        method = {**method, "penalty": Penalty(**method["penalty"]), "only": tuple(method["only"])}
-    assert Run(**settings, method=kind(**method)) == run
+    assert Run.from_json(json.loads(json.dumps(run.to_json()))) == run
+
+
+@pytest.mark.parametrize("change", [{"gate_lr": 1.0}, {"penalty": Penalty(count=3.0)}, {"ramp": 0.1}, {"freeze": 0.5}])
+def test_what_a_target_makes_idle_is_refused(change):
+    (name,) = change
+    with pytest.raises(ValueError, match=f"with a target, {name} would have no effect"):
+        LearnedGates(target=Target(keep=0.1), **change)
+
+
+def test_an_average_needs_a_mask_that_stands_still():
+    with pytest.raises(ValueError, match="stands still at last, which dense has not"):
+        Run(method=Dense(), average=0.9)
 
 
 def test_a_run_is_frozen():

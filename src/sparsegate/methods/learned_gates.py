@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Literal
 
 from torch import nn
 from torch.optim import Optimizer
 
 from sparsegate.gates import Constant, Draw, LargestWeights, Sample, Select, Start, Threshold, finish, gate, weights
-from sparsegate.method import Method
+from sparsegate.method import Judge, Method
 from sparsegate.optimizer import GateSGD
 from sparsegate.penalty import Penalty
 from sparsegate.schedule import cosine, ramp
+from sparsegate.target import Target
 
+TARGETS_OWN = ("penalty", "gate_lr", "ramp", "freeze")  # what a target finds or says itself
 DRAWS: dict[str, Draw] = {"threshold": Threshold(), "sample": Sample()}
 
 
@@ -51,8 +53,12 @@ class LearnedGates(Method):
     freeze: float = 0.9
     """Fraction of training after which the gates stand still and only the weights move."""
 
+    target: Target = field(default_factory=Target)
+    """What is wanted, in the place of penalty, gate_lr, ramp and freeze; nothing unless set."""
+
     def __post_init__(self) -> None:
         self._start()
+        self._check_target()
         if self.draw not in DRAWS:
             raise ValueError(f"draw is one of {', '.join(DRAWS)}, got {self.draw!r}")
         if not (0 <= self.ramp <= 1 and 0 < self.freeze <= 1):
@@ -72,11 +78,30 @@ class LearnedGates(Method):
 
     def optimizer(self, model: nn.Module) -> Optimizer:
         """The gates' own optimiser, which adds the price."""
+        if self.target:
+            return GateSGD(model, momentum=self.gate_momentum)
         return GateSGD(model, lr=self.gate_lr, momentum=self.gate_momentum, penalty=self.penalty)
+
+    def set_out(self, model: nn.Module, optimizer: Optimizer | None, judge: Judge, steps: int) -> None:
+        """Gives the gates' optimiser its target."""
+        assert isinstance(optimizer, GateSGD)
+        if self.target:
+            optimizer.aim(model, self.target, steps=steps, judge=judge.accuracy)
+
+    def settles_at(self) -> float:
+        """When the gates stand still."""
+        return self.target.freeze if self.target else self.freeze
+
+    def remarks(self, optimizer: Optimizer | None) -> tuple[str, ...]:
+        """The price that a target led to."""
+        assert isinstance(optimizer, GateSGD)
+        return (str(optimizer.found),) if self.target else ()
 
     def before_step(self, model: nn.Module, optimizer: Optimizer | None, progress: float) -> None:
         """Sets the price and the gates' learning rate for this moment."""
         assert isinstance(optimizer, GateSGD)
+        if self.target:
+            return
         optimizer.price = ramp(progress, over=self.ramp)
         for group in optimizer.param_groups:
             group["lr"] = self.gate_lr * cosine(progress, until=self.freeze)
@@ -84,6 +109,13 @@ class LearnedGates(Method):
     def finish(self, model: nn.Module) -> nn.Module:
         """An ordinary model with exact zeros."""
         return finish(model)
+
+    def _check_target(self) -> None:
+        kinds = {each.name: each for each in fields(self)}
+        defaults = {name: Penalty() if name == "penalty" else kinds[name].default for name in TARGETS_OWN}
+        idle = [name for name, value in defaults.items() if getattr(self, name) != value]
+        if self.target and idle:
+            raise ValueError(f"with a target, {' and '.join(idle)} would have no effect; leave one or the other out")
 
     def _start(self) -> Start:
         return Constant(self.start) if self.keep is None else LargestWeights(keep=self.keep)

@@ -100,7 +100,7 @@ class Control:
         span = self.target.freeze - self.target.begin
         distance = lr * self.target.travel / self.steps * cosine(self.progress - self.target.begin, until=span)
         self._change_price(distance)
-        if self.progress >= (self.target.begin + self.target.reach) / 2:
+        if self.progress >= self.target.reach - (self.target.reach - self.target.begin) / 4:
             self._sum += self._price * distance
             self._weight += distance
         unit = distance / self._push

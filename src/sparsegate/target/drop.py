@@ -56,7 +56,7 @@ class Drop(Goal):
         self._next = min(self._most, max(self._least, self._next + way * self._factor))
 
     def final(self, view: View) -> int:
-        """The smallest number around the budget whose network is above the floor; else twice the budget."""
+        """The smallest number of those that are open whose network is above the floor; all of them if none is."""
         if self._best < self._baseline - self._allowed:
             warnings.warn(
                 f"max_drop={self._allowed} below {self._baseline} % is out of reach so far: the best accuracy yet, "
@@ -64,11 +64,11 @@ class Drop(Goal):
                 UnreachableTarget,
                 stacklevel=2,
             )
-        about = round(math.exp(self._next))
-        low, high = max(view.num_layers(), about // 4), min(view.num_gates(), 2 * about)
+        most = max(view.num_layers(), view.num_open())  # never more: weights behind closed gates have not learned
+        low = max(view.num_layers(), most // 8)
         # The largest number that is too small, and one more.
-        under = bisected(lambda count: view.accuracy_of(count) < self.floor, low, high, tries=TRIES)
-        return min(high, under + 1)
+        under = bisected(lambda count: view.accuracy_of(count) < self.floor, low, most, tries=TRIES)
+        return min(most, under + 1)
 
     def end(self, view: View) -> int | None:
         """Says so if the accuracy has fallen too far after all."""

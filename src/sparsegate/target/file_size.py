@@ -36,7 +36,7 @@ class FileSize(Goal):
 
     def budget(self, progress: float) -> float:
         """Falls to the number of weights that would fit, as far as it is known."""
-        return falling(self._target, progress, start=max(self._start, self._count), end=self._count)
+        return falling(self._target, progress, start=max(self._start, float(self._count)), end=float(self._count))
 
     def look(self, view: View, progress: float) -> None:
         """Learns from the masks of now what a weight costs; the fewer, the more bits say where each is."""

@@ -19,7 +19,7 @@ class Found:
     total: int
     """Gated weights."""
     price: float
-    """The mean price in nats over the second half of the fall and what follows, counted by how far gates can move."""
+    """The mean price in nats from the last quarter of the fall to the cut, each step counted by how far gates moved."""
     ended: bool
     """Whether the exact cut has been made."""
 

@@ -16,7 +16,7 @@ class Number(Goal):
 
     def budget(self, progress: float) -> float:
         """Falls to the number asked for."""
-        return falling(self._target, progress, start=max(self._start, self.count), end=self.count)
+        return falling(self._target, progress, start=max(self._start, float(self.count)), end=float(self.count))
 
     def final(self, view: View) -> int:
         """The number asked for."""

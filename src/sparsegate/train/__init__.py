@@ -8,6 +8,7 @@ from .loop import DivergedError
 from .network import empty_network
 from .provenance import machine, versions
 from .run import Run
+from .teacher import Teacher
 from .watch import TensorBoard, Watcher, Watchers
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "DivergedError",
     "Run",
     "RunFolder",
+    "Teacher",
     "TensorBoard",
     "Watcher",
     "Watchers",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from accelerate.state import AcceleratorState, PartialState
 from torch import nn
 
 from sparsegate.data import Dataset, load_data
+from sparsegate.methods import Dense
 from sparsegate.models import MODELS
 from sparsegate.record import Record
 
@@ -31,6 +34,7 @@ def train(run: Run[Any], *, folder: Path | str = "runs", watch: Watcher | None =
     The run's folder, `folder / run.name`, gets checkpoints as training goes on, then the finished network and the
     record. A run that was interrupted goes on from its last checkpoint; one that has ended returns its record at once.
     """
+    run = _settled(run, lambda dense: train(dense, folder=folder, watch=watch))
     place = RunFolder(Path(folder) / run.name, run)
     if (record := place.record()) is not None:
         return record
@@ -56,6 +60,17 @@ def leave_group() -> None:
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         torch.distributed.barrier()
         torch.distributed.destroy_process_group()
+
+
+def _settled(run: Run[Any], train_dense: Callable[[Run[Any]], Record]) -> Run[Any]:
+    """The run with what it takes from others: the hash of its teacher, and the accuracy that a drop counts from."""
+    if run.distil:
+        run = replace(run, distil=replace(run.distil, content=run.distil.hash_of_content()))
+    target = getattr(run.method, "target", None)
+    if target is None or target.max_drop is None or target.baseline is not None:
+        return run
+    baseline = train_dense(replace(run, method=Dense(), average=None)).validation
+    return replace(run, method=replace(run.method, target=replace(target, baseline=baseline)))
 
 
 def _build(run: Run[Any], data: Dataset) -> tuple[nn.Module, int]:

@@ -15,15 +15,19 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.optim import Optimizer
 
 from sparsegate.data import Dataset, Shift
+from sparsegate.distil import Distil
 from sparsegate.gates import Census, Reading, gates
+from sparsegate.moving import MovingAverage
 from sparsegate.record import Epoch, Record
 
 from .batches import Batches
 from .evaluate import accuracy, count_biases, count_layers
 from .folder import RunFolder
 from .judge import SplitJudge
+from .network import teacher_network
 from .provenance import machine, versions
 from .run import Run
 from .seed import fold
@@ -63,23 +67,25 @@ class Loop:
         )
         self.num_weights = num_weights
         self.rebuilt = False
-        self._install(model)
-        self.epochs: list[Epoch] = []
         self.notes: list[str] = []
+        self._install(model)
+        self.teacher = self._teacher(data.num_classes) if run.distil else None
+        self.epochs: list[Epoch] = []
         self.seconds = 0.0
 
     def train(self, command: str) -> Record:
         """Runs the steps that are left, then finishes."""
         self._rebuild(self.place.checkpoints.last_step() // len(self.batches))
-        step, notes = self.place.checkpoints.resume(self.model, self.optimizers)
+        step, notes = self.place.checkpoints.resume(self.model, self._saved())
         self.epochs = [Epoch(**each) for each in notes.get("epochs", [])]
-        self.notes, self.seconds = notes.get("notes", []), notes.get("seconds", 0.0)
+        self.notes, self.seconds = notes.get("notes", self.notes), notes.get("seconds", 0.0)
         self._read_gates()  # so that the next flip rate counts from here
         steps = self.run.epochs * len(self.batches)
         self.watch.began(self.run, self.place.path, step, steps, self.num_weights)
         for number in range(step // len(self.batches), self.run.epochs):
             began = time.perf_counter()
-            loss = self._epoch(number)
+            with self._noting():
+                loss = self._epoch(number)
             if not math.isfinite(loss):
                 raise DivergedError(
                     f"the loss became {loss} in epoch {number + 1}; lower lr (now {self.run.lr}) or the gates' "
@@ -109,6 +115,18 @@ class Loop:
         self.judge = SplitJudge(
             self.model, self.splits["train"], self.splits["validation"], self.normalise, self.accelerator
         )
+        self.average = None if run.average is None else MovingAverage(self.model, decay=run.average)
+        with self._noting():
+            run.method.set_out(self.model, self.own, self.judge, run.epochs * len(self.batches))
+
+    def _teacher(self, num_classes: int) -> Distil:
+        network = teacher_network(self.run.distil, num_classes)
+        network.to(self.accelerator.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+        return Distil(network, self.run.distil.temperature, self.run.distil.share)
+
+    def _saved(self) -> list[Optimizer]:
+        """What is in a checkpoint beside the model."""
+        return self.optimizers if self.average is None else [*self.optimizers, self.average]
 
     def _rebuild(self, epochs: int) -> None:
         """Gives the model the layers that it has after so many epochs."""
@@ -137,13 +155,16 @@ class Loop:
             group["lr"] = self.run.lr * method.lr_factor(progress)
         method.before_step(self.model, self.own, progress)
         with self.accelerator.autocast():
-            loss = F.cross_entropy(self.forward(images), labels)
+            logits = self.forward(images)
+            loss = self.teacher(logits, images, labels) if self.teacher else F.cross_entropy(logits, labels)
         term = method.loss_term(self.model, progress)
         self.accelerator.backward(loss if term is None else loss + term)
         self._unscale()
         method.after_backward(self.model, progress)
         self._move()
         method.after_step(self.model, progress)
+        if self.average is not None and progress >= (method.settles_at() or 0.0):
+            self.average.step()
         return loss.detach()
 
     def _unscale(self) -> None:
@@ -204,10 +225,13 @@ class Loop:
     def _checkpoint(self, step: int) -> None:
         if self.accelerator.is_main_process:
             notes = {"epochs": [vars(each) for each in self.epochs], "notes": self.notes, "seconds": self.seconds}
-            self.place.checkpoints.save(step, self.model, self.optimizers, notes)
+            self.place.checkpoints.save(step, self.model, self._saved(), notes)
         self.accelerator.wait_for_everyone()
 
     def _finish(self, command: str) -> Record:
+        remarks = self.run.method.remarks(self.own)
+        if self.average is not None:
+            self.average.apply_()
         model = self.run.method.finish(self.accelerator.unwrap_model(self.wrapped, keep_fp32_wrapper=False))
         num_biases, biases_kept = count_biases(model)
         record = Record(
@@ -223,7 +247,7 @@ class Loop:
             test=accuracy(model, self.splits["test"], self.normalise, self.accelerator),
             epochs=tuple(self.epochs),
             seconds=round(self.seconds, 1),
-            notes=tuple(self.notes),
+            notes=(*self.notes, *remarks),
         )
         if self.accelerator.is_main_process:
             self.place.close(model, record)

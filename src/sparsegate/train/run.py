@@ -11,6 +11,8 @@ from typing import Any, Generic, Literal, TypeVar, get_type_hints
 from sparsegate.method import Method
 from sparsegate.methods import METHODS, LearnedGates
 
+from .teacher import Teacher
+
 AnyMethod = TypeVar("AnyMethod", bound=Method)
 
 
@@ -54,6 +56,12 @@ class Run(Generic[AnyMethod]):
     compile: bool = False
     """Compile the network with torch.compile; pays on a GPU, seldom on a CPU."""
 
+    distil: Teacher = dataclasses.field(default_factory=Teacher)
+    """A finished run from which the network learns beside the labels; none unless set."""
+
+    average: float | None = None
+    """Moving average of the weights while the mask stands still: its decay, such as 0.999, or 1 for a plain mean."""
+
     def __post_init__(self) -> None:
         if self.epochs < 1:
             raise ValueError(f"epochs is at least 1, got {self.epochs}")
@@ -68,6 +76,8 @@ class Run(Generic[AnyMethod]):
             )
         if self.precision not in ("fp32", "bf16", "fp16"):
             raise ValueError(f"precision is fp32, bf16 or fp16, got {self.precision!r}")
+        if self.average is not None and self.method.settles_at() is None:
+            raise ValueError(f"average needs a mask that stands still at last, which {self.method_name} has not")
 
     @property
     def method_name(self) -> str:
@@ -99,7 +109,8 @@ class Run(Generic[AnyMethod]):
         """
         method = dict(value["method"])
         kind = METHODS[method.pop("name")]
-        return cls(**{**value, "method": _from_plain(kind, method)})
+        distil = {"distil": _from_plain(Teacher, value["distil"])} if "distil" in value else {}
+        return cls(**{**value, "method": _from_plain(kind, method), **distil})
 
 
 def _plain(value: Any) -> Any:
