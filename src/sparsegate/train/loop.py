@@ -19,9 +19,10 @@ from torch.optim import Optimizer
 
 from sparsegate.data import Dataset, Shift
 from sparsegate.distil import Distil
-from sparsegate.gates import Census, Reading, gates
+from sparsegate.gates import Census, ClosedLayer, Reading, gates
 from sparsegate.moving import MovingAverage
 from sparsegate.record import Epoch, Record
+from sparsegate.target import UnreachableTarget
 
 from .batches import Batches
 from .evaluate import accuracy, count_biases, count_layers
@@ -68,6 +69,7 @@ class Loop:
         self.num_weights = num_weights
         self.rebuilt = False
         self.notes: list[str] = []
+        self._shown: dict[str | tuple[str, type[Warning], int], int] = {}
         self._install(model)
         self.teacher = self._teacher(data.num_classes) if run.distil else None
         self.epochs: list[Epoch] = []
@@ -84,7 +86,7 @@ class Loop:
         self.watch.began(self.run, self.place.path, step, steps, self.num_weights)
         for number in range(step // len(self.batches), self.run.epochs):
             began = time.perf_counter()
-            with self._noting():
+            with self._noting(ClosedLayer, UnreachableTarget):
                 loss = self._epoch(number)
             if not math.isfinite(loss):
                 raise DivergedError(
@@ -213,13 +215,15 @@ class Loop:
             return self.census.take()
 
     @contextmanager
-    def _noting(self) -> Iterator[None]:
-        """Writes warnings into the record, each once."""
+    def _noting(self, *kinds: type[Warning]) -> Iterator[None]:
+        """Writes warnings into the record, each once; with kinds, only theirs, and the others are shown as ever."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             yield
-        for note in (str(each.message) for each in caught):
-            if note not in self.notes:
+        for each in caught:
+            if kinds and not issubclass(each.category, kinds):
+                warnings.warn_explicit(each.message, each.category, each.filename, each.lineno, registry=self._shown)
+            elif (note := str(each.message)) not in self.notes:
                 self.notes.append(note)
 
     def _checkpoint(self, step: int) -> None:
