@@ -44,6 +44,15 @@ def test_the_page_on_running_runs(capsys):
     assert "whole network" in capsys.readouterr().out
 
 
+def test_the_page_on_targets_runs_and_its_commands_parse(capsys):
+    torch.manual_seed(0)
+    for block in blocks(ROOT / "docs" / "targets.md", "python"):
+        exec(block, {})
+    assert "keep=0.1: 72 of 720 weights are left" in capsys.readouterr().out
+    for line in "".join(blocks(ROOT / "docs" / "targets.md", "sh")).splitlines():
+        parse(shlex.split(line, comments=True)[2:])
+
+
 def test_the_tutorial_runs_from_top_to_bottom(tmp_path, capsys):
     space = {"runs": tmp_path}
     for block in blocks(ROOT / "docs" / "tutorial.md", "python"):

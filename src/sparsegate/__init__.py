@@ -1,6 +1,7 @@
 """sparsegate trains neural networks that are sparse: a learned gate on every weight."""
 
 from sparsegate.compress import Packed, compress, load, quantise_, remove_dead_paths, shrink
+from sparsegate.distil import Distil
 from sparsegate.export import to_c
 from sparsegate.fused import GatedSGD
 from sparsegate.gates import (
@@ -18,26 +19,33 @@ from sparsegate.gates import (
     gates,
     weights,
 )
+from sparsegate.moving import MovingAverage
 from sparsegate.optimizer import GateSGD
 from sparsegate.penalty import Penalty
 from sparsegate.runtime import SparseNetwork, sparse
 from sparsegate.schedule import cosine, ramp
+from sparsegate.target import Found, Target, UnreachableTarget
 from sparsegate.version import VERSION as __version__
 
 __all__ = [
     "Census",
     "ClosedLayer",
     "Constant",
+    "Distil",
+    "Found",
     "Gate",
     "GateSGD",
     "GatedSGD",
     "LargestWeights",
+    "MovingAverage",
     "Packed",
     "Penalty",
     "Sample",
     "Select",
     "SparseNetwork",
+    "Target",
     "Threshold",
+    "UnreachableTarget",
     "__version__",
     "average",
     "compress",

@@ -66,6 +66,17 @@ class Method(abc.ABC):
         """An optimiser of the method's own, stepped and saved by the loop; none unless overridden."""
         return None
 
+    def set_out(self, model: nn.Module, optimizer: Optimizer | None, judge: Judge, steps: int) -> None:
+        """Called when the optimisers are made, before a checkpoint is loaded: training has so many steps in all."""
+
+    def settles_at(self) -> float | None:
+        """Progress from which on no weight is removed or comes back; none unless overridden."""
+        return None
+
+    def remarks(self, optimizer: Optimizer | None) -> tuple[str, ...]:
+        """What the record should say of the training that has ended; nothing unless overridden."""
+        return ()
+
     def lr_factor(self, progress: float) -> float:
         """The factor on the weights' learning rate at this moment: a cosine from one to zero, unless overridden."""
         return cosine(progress)

@@ -13,6 +13,7 @@ from torch.optim import Optimizer
 from sparsegate.fused import can_go_fast, move_gates_in_one_pass
 from sparsegate.gates import require_gates
 from sparsegate.penalty import Penalty, Slope
+from sparsegate.target import Control, Found, Motion, Target
 
 
 class GateSGD(Optimizer):
@@ -28,16 +29,47 @@ class GateSGD(Optimizer):
     torch's learning-rate schedulers work on it. `gates.price = ramp(step / steps, over=0.5)` raises the price over
     training; the factor is part of the state dict. A gate without a gradient still pays its price; one with
     `requires_grad=False` does not move.
+
+    With a `target` it finds the price itself, in the `steps` that training has: `lr` is then a factor on the way that
+    gates can go (1 is right), and `print(gates.found)` shows what was found. `judge` gives the validation accuracy of
+    the model in per cent, the same on every process; only `max_drop` asks for it.
     """
 
     def __init__(
-        self, model: nn.Module, *, lr: float = 1.0, momentum: float = 0.9, penalty: Penalty | None = None
+        self,
+        model: nn.Module,
+        *,
+        lr: float = 1.0,
+        momentum: float = 0.9,
+        penalty: Penalty | None = None,
+        target: Target | None = None,
+        steps: int | None = None,
+        judge: Callable[[], float] | None = None,
     ) -> None:
         if not (lr >= 0 and 0 <= momentum < 1):
             raise ValueError(f"lr is zero or more and momentum in [0, 1), got lr={lr}, momentum={momentum}")
         self.penalty = penalty or Penalty()
         params = [each.gate for each in require_gates(model).values()]
         super().__init__(params, {"lr": lr, "momentum": momentum, "price": 1.0})
+        self.control: Control | None = None
+        if target and penalty is not None:
+            raise ValueError("a target finds the price itself; leave penalty out, or hold a price: Target(price=...)")
+        if target and steps is None:
+            raise ValueError("a target needs steps=, the number of steps in the whole training")
+        if target and steps is not None:
+            self.aim(model, target, steps=steps, judge=judge)
+
+    def aim(self, model: nn.Module, target: Target, *, steps: int, judge: Callable[[], float] | None = None) -> None:
+        """Gives a target to an optimiser that has none yet, before the first step."""
+        momentum = self.param_groups[0]["momentum"]
+        self.control = Control(model, target, steps=steps, judge=judge, momentum=momentum)
+
+    @property
+    def found(self) -> Found:
+        """The price that the target has led to, and what is left."""
+        if self.control is None:
+            raise ValueError("nothing was to be found: give GateSGD a target")
+        return self.control.found
 
     @property
     def price(self) -> float:
@@ -66,6 +98,9 @@ class GateSGD(Optimizer):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
+        if self.control is not None:
+            self._follow(self.control, self.param_groups[0])
+            return loss
         for group in self.param_groups:
             params = group["params"]
             slopes = self.penalty.slopes([param.numel() for param in params])
@@ -73,6 +108,31 @@ class GateSGD(Optimizer):
             if moving:
                 self._move(moving, group["lr"], group["momentum"], group["price"])
         return loss
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state of gates and price."""
+        if self.control is not None:
+            self.param_groups[0]["control"] = self.control.state()
+        return super().state_dict()
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes back what `state_dict` gave, by an optimiser with a target if this one has one."""
+        control = state_dict["param_groups"][0].get("control")
+        if (control is None) != (self.control is None):
+            raise ValueError("one of the two, this optimiser and the one that was saved, has a target, the other none")
+        super().load_state_dict(state_dict)
+        if self.control is not None and control is not None:
+            self.control.load(control)
+
+    def _follow(self, control: Control, group: dict[str, Any]) -> None:
+        """Moves every gate once on the way to a target."""
+        params = group["params"]
+        motion = control.motion(group["lr"])
+        if not control.frozen:
+            speeds = self._pushed(params, group["momentum"])
+            if motion is not None:
+                _shift_([_local(param) for param in params], speeds, motion)
+        control.advance()
 
     def _move(self, moving: list[tuple[Tensor, Slope]], lr: float, momentum: float, price: float) -> None:
         left = []
@@ -89,11 +149,7 @@ class GateSGD(Optimizer):
     def _move_plainly(self, moving: list[tuple[Tensor, Slope]], lr: float, momentum: float, price: float) -> None:
         params = [param for param, _ in moving]
         values = [_local(param) for param in params]
-        speeds = [_local(self._speed(param)) for param in params]
-        torch._foreach_mul_(speeds, momentum)
-        pushed = [(speed, param.grad) for speed, param in zip(speeds, params, strict=True) if param.grad is not None]
-        if pushed:
-            torch._foreach_add_([speed for speed, _ in pushed], [_local(grad) for _, grad in pushed])
+        speeds = self._pushed(params, momentum)
         torch._foreach_add_(speeds, [price * slope.base for _, slope in moving])
         if price * self.penalty.bimodal:
             torch._foreach_add_(speeds, torch._foreach_mul(values, [price * slope.tilt for _, slope in moving]))
@@ -101,12 +157,27 @@ class GateSGD(Optimizer):
         for value in values:
             value.clamp_(0.0, 1.0)  # one pass; there is no foreach form with both bounds
 
+    def _pushed(self, params: list[Tensor], momentum: float) -> list[Tensor]:
+        """The gates' speeds after the loss's push."""
+        speeds = [_local(self._speed(param)) for param in params]
+        torch._foreach_mul_(speeds, momentum)
+        pushed = [(speed, param.grad) for speed, param in zip(speeds, params, strict=True) if param.grad is not None]
+        if pushed:
+            torch._foreach_add_([speed for speed, _ in pushed], [_local(grad) for _, grad in pushed])
+        return speeds
+
     def _speed(self, param: Tensor) -> Tensor:
         state = self.state[param]
         if "momentum_buffer" not in state:
             state["momentum_buffer"] = torch.zeros_like(param)
         speed: Tensor = state["momentum_buffer"]
         return speed
+
+
+def _shift_(values: list[Tensor], speeds: list[Tensor], motion: Motion) -> None:
+    torch._foreach_add_(values, speeds, alpha=-motion.rate)
+    for value in values:
+        value.sub_(motion.shift).clamp_(0.0, 1.0)
 
 
 def _local(tensor: Tensor) -> Tensor:

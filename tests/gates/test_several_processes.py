@@ -64,6 +64,13 @@ def test_ddp_processes_with_different_seeds_draw_different_masks_and_keep_equal_
     assert one["weights"] == other["weights"]
 
 
+def test_ddp_ends_on_a_target_with_the_mask_of_one_process(ddp):
+    assert ddp[0]["aimed"] == ddp[1]["aimed"]
+    assert sum(ddp[0]["aimed"]["mask"]) == 20
+    assert ddp[0]["aimed"]["mask"] == ddp[0]["aimed alone"]["mask"]
+    assert ddp[0]["aimed"]["control"]["push"] == pytest.approx(ddp[0]["aimed alone"]["control"]["push"], rel=1e-4)
+
+
 def test_a_model_inside_ddp_cannot_be_gated(ddp):
     assert all("gate it first, then wrap it" in each["refusal"] for each in ddp)
 
@@ -100,6 +107,17 @@ def test_a_census_of_a_sharded_sampled_model_is_the_same_on_every_process(fsdp):
     one, other = (each["sample"] for each in fsdp)
     assert one["readings"] == other["readings"]
     assert one["readings"][-1]["keep"] == pytest.approx(one["mean gate"], abs=1e-6)
+
+
+def test_a_sharded_model_ends_on_a_target_with_the_mask_of_one_process(fsdp):
+    for target in ("aimed", "sized"):
+        assert fsdp[0][target]["together"] == fsdp[1][target]["together"]
+        together, alone = (fsdp[0][target][each] for each in ("together", "alone"))
+        assert together["masks"] == alone["masks"]
+        assert set(flat(together["masks"])) == {0.0, 1.0}
+        assert together["control"]["push"] == pytest.approx(alone["control"]["push"], rel=1e-4)
+    assert sum(flat(fsdp[0]["aimed"]["together"]["masks"])) == 20
+    assert sum(flat(fsdp[0]["sized"]["together"]["masks"])) < 63
 
 
 def test_a_sharded_model_cannot_be_finished_but_its_full_state_dict_can(fsdp):

@@ -15,8 +15,10 @@ from torch.nn.parallel import DistributedDataParallel
 from sparsegate.gates import Census, Draw, Sample, Threshold, finish, gate, gates, weights
 from sparsegate.optimizer import GateSGD
 from sparsegate.penalty import Penalty
+from sparsegate.target import Target
 
 STEPS = 3
+LONG = 40
 
 
 def network(draw: Draw) -> nn.Sequential:
@@ -69,6 +71,18 @@ def sampled(rank: int) -> dict[str, list]:
     return {**trained(model, *share(rank)), "drawn": drawn}
 
 
+def aimed(model: nn.Module, inputs: Tensor, targets: Tensor) -> dict[str, object]:
+    """What training with a target leaves."""
+    moving = GateSGD(model, target=Target(weights=20), steps=LONG)
+    settling = torch.optim.SGD(weights(model), lr=0.1)
+    for _ in range(LONG):
+        model.zero_grad()
+        (model(inputs) - targets).square().mean().backward()
+        settling.step()
+        moving.step()
+    return {"mask": mask(model), "control": moving.state_dict()["param_groups"][0]["control"]}
+
+
 def refusal(model: nn.Module) -> str:
     try:
         gate(model)
@@ -86,6 +100,8 @@ def main(folder: Path) -> None:
         "threshold": trained(model, *share(rank)),
         "sample": sampled(rank),
         "alone": trained(network(Threshold()), *batch()),
+        "aimed": aimed(DistributedDataParallel(network(Threshold())), *share(rank)),
+        "aimed alone": aimed(network(Threshold()), *batch()),
         "refusal": refusal(DistributedDataParallel(nn.Linear(2, 2))),
         "names": list(gates(model)),
         "kept": Census(model).take().kept,

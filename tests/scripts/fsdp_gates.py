@@ -18,8 +18,10 @@ from torch.distributed.fsdp import fully_shard
 from sparsegate.gates import Census, Draw, Sample, Threshold, finish, gate, gates, weights
 from sparsegate.optimizer import GateSGD
 from sparsegate.penalty import Penalty
+from sparsegate.target import Target
 
 STEPS = 3
+LONG = 40
 
 
 def plain() -> nn.Sequential:
@@ -61,6 +63,19 @@ def train_(model: nn.Module, inputs: Tensor, targets: Tensor) -> list[dict]:
     return readings
 
 
+def aimed(model: nn.Module, inputs: Tensor, targets: Tensor, target: Target) -> dict[str, object]:
+    """What training with a target leaves."""
+    moving, settling = GateSGD(model, target=target, steps=LONG), torch.optim.SGD(weights(model), lr=0.1)
+    for _ in range(LONG):
+        model.zero_grad()
+        (model(inputs) - targets).square().mean().backward()
+        settling.step()
+        moving.step()
+    state = whole(model)
+    masks = [state[name].flatten().tolist() for name in state if name.endswith("gate")]
+    return {"masks": masks, "control": moving.state_dict()["param_groups"][0]["control"]}
+
+
 def whole(model: nn.Module) -> dict[str, Tensor]:
     return get_model_state_dict(model, options=StateDictOptions(full_state_dict=True))
 
@@ -89,6 +104,13 @@ def sampled(rank: int) -> dict[str, object]:
     return {"readings": readings, "mean gate": mean}
 
 
+def both(rank: int, target: Target) -> dict[str, object]:
+    """Training with a target on a sharded model, and alone."""
+    inputs, targets = batch()
+    together = aimed(sharded(network(Threshold())), inputs[rank::2], targets[rank::2], target)
+    return {"together": together, "alone": aimed(network(Threshold()), inputs, targets, target)}
+
+
 def compared(rank: int) -> dict[str, object]:
     inputs, targets = batch()
     model, alone = sharded(network(Threshold())), network(Threshold())
@@ -114,7 +136,13 @@ def main(folder: Path) -> None:
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
     rank = dist.get_rank()
-    found = {**compared(rank), "sample": sampled(rank), "gate": message(lambda: gate(sharded(plain())))}
+    found = {
+        **compared(rank),
+        "sample": sampled(rank),
+        "aimed": both(rank, Target(weights=20)),
+        "sized": both(rank, Target(bytes=260)),
+        "gate": message(lambda: gate(sharded(plain()))),
+    }
     (folder / f"{rank}.json").write_text(json.dumps(found))
     dist.destroy_process_group()
 

@@ -10,7 +10,8 @@ from safetensors.torch import save_file
 from sparsegate.methods import Dense, LearnedGates
 from sparsegate.models import LeNet300
 from sparsegate.penalty import Penalty
-from sparsegate.train import Run, Stop
+from sparsegate.target import Target
+from sparsegate.train import Run, Stop, Teacher
 
 NAN = float("nan")
 
@@ -35,6 +36,8 @@ OTHER = {
     "seed": 1,
     "precision": "bf16",
     "compile": True,
+    "distil": Teacher("some/folder"),
+    "average": 0.999,
 }
 
 OTHER_METHOD = {
@@ -49,6 +52,7 @@ OTHER_METHOD = {
     "ramp": 0.4,
     "freeze": 0.8,
     "update": "together",
+    "target": Target(keep=0.1),
 }
 
 BAD = [
@@ -153,10 +157,19 @@ def test_whole_numbers_name_the_run_that_the_same_decimals_name():
     assert whole.name == Run(lr=1.0).name
 
 
-APART = {**OTHER_METHOD, "update": "apart"}  # the only one that goes with the draw
+APART = {**OTHER_METHOD, "update": "apart", "target": Target()}  # which go with the other draw and price
 
 
-@pytest.mark.parametrize("run", [Run(), Run(method=Dense()), Run(method=LearnedGates(**APART), seed=3), Run(**OTHER)])
+@pytest.mark.parametrize(
+    "run",
+    [
+        Run(),
+        Run(method=Dense()),
+        Run(method=LearnedGates(**APART), seed=3),
+        Run(**{**OTHER, "average": None}),  # a dense network has no mask
+        Run(method=LearnedGates(target=Target(max_drop=0.3)), distil=Teacher("some/folder", share=0.1), average=1.0),
+    ],
+)
 def test_a_run_comes_back_from_json(run):
     settings = json.loads(json.dumps(run.to_json()))
     assert Run.from_json(settings) == run
@@ -194,6 +207,23 @@ def test_a_run_with_weights_comes_back_from_json_and_tells_their_content(weights
     settings = json.loads(json.dumps(run.to_json()))
     assert Run.from_json(settings) == run
     assert len(settings["weights_content"]) == 32
+
+
+@pytest.mark.parametrize("change", [{"gate_lr": 1.0}, {"penalty": Penalty(count=3.0)}, {"ramp": 0.1}, {"freeze": 0.5}])
+def test_what_a_target_makes_idle_is_refused(change):
+    (name,) = change
+    with pytest.raises(ValueError, match=f"with a target, {name} would have no effect"):
+        LearnedGates(target=Target(keep=0.1), **change)
+
+
+def test_an_average_needs_a_mask_that_stands_still():
+    with pytest.raises(ValueError, match="stands still at last, which dense has not"):
+        Run(method=Dense(), average=0.9)
+
+
+def test_a_target_moves_the_gates_by_themselves():
+    with pytest.raises(ValueError, match="got update small; use update apart"):
+        LearnedGates(target=Target(keep=0.1), update="small")
 
 
 def test_a_run_is_frozen():

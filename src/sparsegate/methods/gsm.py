@@ -43,6 +43,10 @@ class GSM(Method):
         """Puts masks beside all weights."""
         return add_masks(model)
 
+    def settles_at(self) -> float:
+        """When the cut has been made."""
+        return self.cut
+
     def lr_factor(self, progress: float) -> float:
         """One, then a cosine to zero."""
         return super().lr_factor(max(0.0, progress - self.late) / (1 - self.late))

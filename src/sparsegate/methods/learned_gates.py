@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import ClassVar, Literal
 
 from torch import nn
@@ -10,11 +10,13 @@ from torch.optim import Optimizer
 
 from sparsegate.fused import GatedSGD, take_over_
 from sparsegate.gates import Constant, Draw, LargestWeights, Sample, Select, Start, Threshold, finish, gate, weights
-from sparsegate.method import Method
+from sparsegate.method import Judge, Method
 from sparsegate.optimizer import GateSGD
 from sparsegate.penalty import Penalty
 from sparsegate.schedule import cosine, ramp
+from sparsegate.target import Target
 
+TARGETS_OWN = ("penalty", "gate_lr", "ramp", "freeze")  # what a target finds or says itself
 DRAWS: dict[str, Draw] = {"threshold": Threshold(), "sample": Sample()}
 UPDATES = ("apart", "together", "small")
 
@@ -61,8 +63,12 @@ class LearnedGates(Method):
     update: Literal["apart", "together", "small"] = "apart"
     """Weights and gates by two optimisers, by one in one pass (faster on a GPU), or that with gates in 16 bits."""
 
+    target: Target = field(default_factory=Target)
+    """What is wanted, in the place of penalty, gate_lr, ramp and freeze; nothing unless set."""
+
     def __post_init__(self) -> None:
         self._start()
+        self._check_target()
         if self.draw not in DRAWS:
             raise ValueError(f"draw is one of {', '.join(DRAWS)}, got {self.draw!r}")
         if self.update not in UPDATES:
@@ -105,10 +111,28 @@ class LearnedGates(Method):
         """The gates' own optimiser, which adds the price, if it is apart."""
         if self.update != "apart":
             return None
+        if self.target:
+            return GateSGD(model, momentum=self.gate_momentum)
         return GateSGD(model, lr=self.gate_lr, momentum=self.gate_momentum, penalty=self.penalty)
+
+    def set_out(self, model: nn.Module, optimizer: Optimizer | None, judge: Judge, steps: int) -> None:
+        """Gives the gates' optimiser its target."""
+        if self.target:
+            assert isinstance(optimizer, GateSGD)
+            optimizer.aim(model, self.target, steps=steps, judge=judge.accuracy)
+
+    def settles_at(self) -> float:
+        """When the gates stand still."""
+        return self.target.freeze if self.target else self.freeze
+
+    def remarks(self, optimizer: Optimizer | None) -> tuple[str, ...]:
+        """The price that a target led to."""
+        return (str(optimizer.found),) if self.target and isinstance(optimizer, GateSGD) else ()
 
     def before_step(self, model: nn.Module, optimizer: Optimizer | None, progress: float) -> None:
         """Sets the price and the gates' learning rate for this moment."""
+        if self.target:
+            return
         assert isinstance(optimizer, GateSGD | GatedSGD)
         optimizer.price = ramp(progress, over=self.ramp)
         optimizer.gate_lr = self.gate_lr * cosine(progress, until=self.freeze)
@@ -116,6 +140,15 @@ class LearnedGates(Method):
     def finish(self, model: nn.Module) -> nn.Module:
         """An ordinary model with exact zeros."""
         return finish(model)
+
+    def _check_target(self) -> None:
+        kinds = {each.name: each for each in fields(self)}
+        defaults = {name: Penalty() if name == "penalty" else kinds[name].default for name in TARGETS_OWN}
+        idle = [name for name, value in defaults.items() if getattr(self, name) != value]
+        if self.target and idle:
+            raise ValueError(f"with a target, {' and '.join(idle)} would have no effect; leave one or the other out")
+        if self.target and self.update != "apart":
+            raise ValueError(f"a target moves the gates by themselves, got update {self.update}; use update apart")
 
     def _start(self) -> Start | dict[str, Start]:
         others = Constant(self.start) if self.keep is None else LargestWeights(keep=self.keep)

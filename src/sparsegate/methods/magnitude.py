@@ -57,6 +57,10 @@ class Magnitude(Method):
                 raise ValueError(f"no weight matches {pattern!r}; the model's weights are {', '.join(masks(model))}")
         return add_dropout(model, self.dropout) if self.dropout else model
 
+    def settles_at(self) -> float:
+        """When the last cut has been made."""
+        return self.rounds.end
+
     def lr_factor(self, progress: float) -> float:
         """One cosine for dense training, another for retraining."""
         return self.rounds.lr_factor(progress)

@@ -9,6 +9,7 @@ from .network import empty_network
 from .provenance import machine, versions
 from .run import Run
 from .stop import Stop
+from .teacher import Teacher
 from .view import augments_of, view_of
 from .watch import TensorBoard, Watcher, Watchers
 
@@ -19,6 +20,7 @@ __all__ = [
     "Run",
     "RunFolder",
     "Stop",
+    "Teacher",
     "TensorBoard",
     "Watcher",
     "Watchers",

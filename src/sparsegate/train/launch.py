@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import os
+from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from accelerate.state import AcceleratorState, PartialState
 from torch import nn
 
 from sparsegate.data import Dataset, Storing, load_data
+from sparsegate.methods import Dense
 from sparsegate.models import MODELS, load_weights_
 from sparsegate.record import Record
 
@@ -50,6 +53,7 @@ def train(
     Checkpoints are written after every `save_every` epochs; without `pack` no small files are made of the network.
     With `shard`, several processes hold a part of the model each (FSDP2) instead of the whole (DDP).
     """
+    run = _settled(run, lambda dense: train(dense, folder=folder, watch=watch, save_every=save_every, pack=pack))
     place = RunFolder(Path(folder) / run.name, run, save_every, pack)
     if (record := place.record()) is not None:
         return record
@@ -81,6 +85,17 @@ def leave_group() -> None:
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         torch.distributed.barrier()
         torch.distributed.destroy_process_group()
+
+
+def _settled(run: Run[Any], train_dense: Callable[[Run[Any]], Record]) -> Run[Any]:
+    """The run with what it takes from others: the hash of its teacher, and the accuracy that a drop counts from."""
+    if run.distil:
+        run = replace(run, distil=replace(run.distil, content=run.distil.hash_of_content()))
+    target = getattr(run.method, "target", None)
+    if target is None or target.max_drop is None or target.baseline is not None:
+        return run
+    baseline = train_dense(replace(run, method=Dense(), average=None)).validation
+    return replace(run, method=replace(run.method, target=replace(target, baseline=baseline)))
 
 
 def _build(run: Run[Any], data: Dataset) -> tuple[nn.Module, int]:

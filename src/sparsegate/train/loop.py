@@ -15,16 +15,21 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.optim import Optimizer
 
 from sparsegate.data import Dataset
-from sparsegate.gates import Census, Reading, gates
+from sparsegate.distil import Distil
+from sparsegate.gates import Census, ClosedLayer, Reading, gates
+from sparsegate.moving import MovingAverage
 from sparsegate.record import Epoch, Record
 from sparsegate.schedule import ramp
+from sparsegate.target import UnreachableTarget
 
 from .batches import Batches
 from .evaluate import accuracy, count_biases, count_layers, count_sizes
 from .folder import RunFolder
 from .judge import SplitJudge
+from .network import teacher_network
 from .placement import elsewhere, placed
 from .provenance import machine, versions
 from .run import Run
@@ -71,16 +76,18 @@ class Loop:
         )
         self.num_weights, self.baseline, self.shard = num_weights, baseline, shard
         self.rebuilt = False
-        self._install(model)
-        self.epochs: list[Epoch] = []
         self.notes: list[str] = list(data.notes)
+        self._shown: dict[str | tuple[str, type[Warning], int], int] = {}
+        self._install(model)
+        self.teacher = self._teacher(data.num_classes) if run.distil else None
+        self.epochs: list[Epoch] = []
         self.seconds = 0.0
         self.first_gates: tuple[int, ...] = ()
 
     def train(self, command: str) -> Record:
         """Runs the steps that are left, then finishes."""
         self._rebuild(self.place.checkpoints.last_step() // len(self.batches))
-        step, notes = self.place.checkpoints.resume(self.model, self.optimizers)
+        step, notes = self.place.checkpoints.resume(self.model, self._saved())
         self.epochs = [Epoch.from_json(each) for each in notes.get("epochs", [])]
         self.notes, self.seconds = notes.get("notes", self.notes), notes.get("seconds", 0.0)
         self.first_gates = tuple(notes.get("first_gates", ()))
@@ -93,7 +100,8 @@ class Loop:
             if self._may_stop():
                 break
             began = time.perf_counter()
-            loss = self._epoch(number)
+            with self._noting(ClosedLayer, UnreachableTarget):
+                loss = self._epoch(number)
             if not math.isfinite(loss):
                 raise DivergedError(
                     f"the loss became {loss} in epoch {number + 1}; lower lr (now {self.run.lr}) or the gates' "
@@ -133,6 +141,18 @@ class Loop:
         self.judge = SplitJudge(
             self.model, self.splits["train"], self.splits["validation"], self.normalise, self.accelerator
         )
+        self.average = None if run.average is None else MovingAverage(self.model, decay=run.average)
+        with self._noting():
+            run.method.set_out(self.model, self.own, self.judge, run.epochs * len(self.batches))
+
+    def _teacher(self, num_classes: int) -> Distil:
+        network = teacher_network(self.run.distil, num_classes)
+        network.to(self.accelerator.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+        return Distil(network, self.run.distil.temperature, self.run.distil.share)
+
+    def _saved(self) -> list[Optimizer]:
+        """What is in a checkpoint beside the model."""
+        return self.optimizers if self.average is None else [*self.optimizers, self.average]
 
     def _rebuild(self, epochs: int) -> None:
         """Gives the model the layers that it has after so many epochs."""
@@ -161,13 +181,16 @@ class Loop:
             group["lr"] = self.run.lr * ramp(progress, over=self.run.warmup) * method.lr_factor(progress)
         method.before_step(self.model, self.own or self.weights, progress)
         with self.accelerator.autocast():
-            loss = F.cross_entropy(self.forward(images), labels)
+            logits = self.forward(images)
+            loss = self.teacher(logits, images, labels) if self.teacher else F.cross_entropy(logits, labels)
         term = method.loss_term(self.model, progress)
         self.accelerator.backward(loss if term is None else loss + term)
         self._unscale()
         method.after_backward(self.model, progress)
         self._move()
         method.after_step(self.model, progress)
+        if self.average is not None and progress >= (method.settles_at() or 0.0):
+            self.average.step()
         return loss.detach()
 
     def _unscale(self) -> None:
@@ -217,13 +240,15 @@ class Loop:
             return self.census.take()
 
     @contextmanager
-    def _noting(self) -> Iterator[None]:
-        """Writes warnings into the record, each once."""
+    def _noting(self, *kinds: type[Warning]) -> Iterator[None]:
+        """Writes warnings into the record, each once; with kinds, only theirs, and the others are shown as ever."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             yield
-        for note in (str(each.message) for each in caught):
-            if note not in self.notes:
+        for each in caught:
+            if kinds and not issubclass(each.category, kinds):
+                warnings.warn_explicit(each.message, each.category, each.filename, each.lineno, registry=self._shown)
+            elif (note := str(each.message)) not in self.notes:
                 self.notes.append(note)
 
     def _checkpoint(self, step: int) -> None:
@@ -235,7 +260,7 @@ class Loop:
                 "seconds": self.seconds,
                 "first_gates": self.first_gates,
             }
-            self.place.checkpoints.save(step, self.model, self.optimizers, notes, write=main)
+            self.place.checkpoints.save(step, self.model, self._saved(), notes, write=main)
         self.accelerator.wait_for_everyone()
 
     def _ordinary(self) -> nn.Module:
@@ -245,6 +270,9 @@ class Loop:
         return self.shards.ordinary().to(self.accelerator.device)
 
     def _finish(self, command: str) -> Record:
+        remarks = self.run.method.remarks(self.own)
+        if self.average is not None:
+            self.average.apply_()
         model = self.run.method.finish(self._ordinary())
         num_biases, biases_kept = count_biases(model)
         record = Record(
@@ -260,7 +288,7 @@ class Loop:
             test=accuracy(model, self.splits["test"], self.normalise, self.accelerator),
             epochs=tuple(self.epochs),
             seconds=round(self.seconds, 1),
-            notes=tuple(self.notes),
+            notes=(*self.notes, *remarks),
             sizes=count_sizes(model),
             first_gates=self.first_gates,
         )

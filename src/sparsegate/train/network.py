@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import torch
+from safetensors.torch import load_file
 from torch import nn
 
 from sparsegate.method import Method
 from sparsegate.models import MODELS
 
 from .run import Run
+from .teacher import Teacher
 
 
 def empty_network(run: Run[Any], num_classes: int = 10) -> nn.Module:
@@ -18,3 +21,11 @@ def empty_network(run: Run[Any], num_classes: int = 10) -> nn.Module:
     with torch.random.fork_rng(devices=()):
         method: Method = run.method
         return method.finish(method.rebuild(method.prepare(MODELS[run.model](num_classes=num_classes))))
+
+
+def teacher_network(teacher: Teacher, num_classes: int) -> nn.Module:
+    """The network of a finished run, to learn from."""
+    run = Run.from_json(json.loads((teacher.network.parent / "run.json").read_text()))
+    model = empty_network(run, num_classes)
+    model.load_state_dict(load_file(teacher.network))
+    return model

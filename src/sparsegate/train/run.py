@@ -13,11 +13,13 @@ from sparsegate.method import Method
 from sparsegate.methods import METHODS, LearnedGates
 
 from .stop import Stop
+from .teacher import Teacher
 from .weights import content_hash
 
 CONTENT = "weights_content"
 NORMALISE = ("data", "imagenet")
 PRECISIONS = ("fp32", "bf16", "fp16")
+PARTS = {"stop": Stop, "distil": Teacher}  # settings with settings of their own
 AnyMethod = TypeVar("AnyMethod", bound=Method)
 
 
@@ -92,11 +94,19 @@ class Run(Generic[AnyMethod]):
     compile: bool = False
     """Compile the network with torch.compile; pays on a GPU, seldom on a CPU."""
 
+    distil: Teacher = dataclasses.field(default_factory=Teacher)
+    """A finished run from which the network learns beside the labels; none unless set."""
+
+    average: float | None = None
+    """Moving average of the weights while the mask stands still: its decay, such as 0.999, or 1 for a plain mean."""
+
     def __post_init__(self) -> None:
         _check_training(self)
         _check_images(self)
         if self.new_head and not self.weights:
             raise ValueError("new_head says which layers of --weights are not used, and there are no weights")
+        if self.average is not None and self.method.settles_at() is None:
+            raise ValueError(f"average needs a mask that stands still at last, which {self.method_name} has not")
 
     @property
     def method_name(self) -> str:
@@ -133,7 +143,7 @@ class Run(Generic[AnyMethod]):
         kind = METHODS[method.pop("name")]
         kinds = {field.name: field.type for field in dataclasses.fields(cls)}
         own = {name: each for name, each in value.items() if name in kinds and name != "method"}
-        own |= {"stop": Stop(**value["stop"])} if "stop" in value else {}
+        own |= {name: _from_plain(part, value[name]) for name, part in PARTS.items() if name in value}
         return cls(
             **{**{name: _from_plain(None, each) for name, each in own.items()}, "method": _from_plain(kind, method)}
         )

@@ -1,0 +1,48 @@
+"""Counts over gates that may be sharded, the same on every process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import torch
+from torch import Tensor
+from torch.distributed.tensor import DTensor
+
+from sparsegate.gates import Gate
+
+
+def whole(value: Tensor) -> Tensor:
+    """A tensor that is not sharded; every process must call it."""
+    return value.full_tensor() if isinstance(value, DTensor) else value
+
+
+def total(values: Iterable[Tensor]) -> Tensor:
+    """The sum of numbers that may be parts of a sharded sum, on the device: nobody waits."""
+    return torch.stack([whole(value) for value in values]).sum()
+
+
+def num_true(masks: Iterable[Tensor]) -> int:
+    """How many elements of some masks are true."""
+    return int(total(mask.sum() for mask in masks))
+
+
+def expected_open(gates: Sequence[Gate], shift: Tensor) -> Tensor:
+    """How many weights drawn masks would keep if all gates were lower by `shift`."""
+    return total(
+        each.draw.keep((each.gate.detach() - shift).clamp(0.0, 1.0)) * each.gate.numel()  # a mean over one weight
+        for each in gates
+    )
+
+
+def shift_to(gates: Sequence[Gate], wanted: float, *, at_most: float) -> Tensor:
+    """By how much to lower all gates so that a drawn mask keeps `wanted` weights, found by bisection on the device.
+
+    The answer is between plus and minus `at_most`, to a thousandth of it; negative where too few are open.
+    """
+    device = whole(gates[0].gate.detach().sum()).device
+    low, high = torch.tensor(-at_most, device=device), torch.tensor(at_most, device=device)
+    for _ in range(11):  # 2^11 steps between the ends
+        middle = (low + high) / 2
+        more = expected_open(gates, middle) > wanted
+        low, high = torch.where(more, middle, low), torch.where(more, high, middle)
+    return high

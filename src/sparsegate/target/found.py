@@ -1,0 +1,33 @@
+"""What a training with a target came to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Found:
+    """The price that a target led to, and what is left; its text says how to repeat the run with the price held.
+
+    >>> print(Found("keep=0.01", kept=4305, total=430500, price=7.3125, ended=True))
+    keep=0.01: 4,305 of 430,500 weights are left (keep 0.01000); the price was 7.31: Target(price=7.31) repeats it
+    """
+
+    asked: str
+    kept: int
+    """Gated weights that are left."""
+    total: int
+    """Gated weights."""
+    price: float
+    """The mean price in nats from the last quarter of the fall to the cut, each step counted by how far gates moved."""
+    ended: bool
+    """Whether the exact cut has been made."""
+
+    def __str__(self) -> str:
+        if not self.ended:
+            return f"{self.asked}: not there yet, {self.kept:,} of {self.total:,} weights are open"
+        price = float(f"{self.price:.3g}")
+        return (
+            f"{self.asked}: {self.kept:,} of {self.total:,} weights are left (keep {self.kept / self.total:.5f}); "
+            f"the price was {price:g}: Target(price={price:g}) repeats it"
+        )

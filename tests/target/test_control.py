@@ -1,0 +1,232 @@
+"""Training with a target ends on it, in any loop, and can be stopped and resumed at any step."""
+
+import copy
+import warnings
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from sparsegate.gates import (
+    ClosedLayer,
+    Constant,
+    Draw,
+    LargestWeights,
+    Sample,
+    Threshold,
+    finish,
+    gate,
+    gates,
+    weights,
+)
+from sparsegate.optimizer import GateSGD
+from sparsegate.penalty import Penalty
+from sparsegate.target import Target
+
+STEPS = 200
+
+
+class Residual(nn.Module):
+    """A small residual network with batch normalisation."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.norm = nn.Conv2d(1, 6, 3, padding=1), nn.BatchNorm2d(6)
+        self.inside, self.last = nn.Conv2d(6, 6, 3, padding=1), nn.Linear(6, 3)
+
+    def forward(self, image):
+        hidden = F.relu(self.norm(self.first(image)))
+        return self.last(F.relu(hidden + self.inside(hidden)).mean((2, 3)))
+
+
+def dense() -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.Linear(36, 20), nn.ReLU(), nn.Linear(20, 3))
+
+
+def batch() -> tuple[torch.Tensor, torch.Tensor]:
+    """Bars in three directions."""
+    source = torch.Generator().manual_seed(1)
+    images, labels = torch.randn(60, 1, 6, 6, generator=source) * 0.3, torch.arange(60) % 3
+    images[labels == 0, :, 2] += 1
+    images[labels == 1, :, :, 3] += 1
+    images[labels == 2] += torch.eye(6)
+    return images, labels
+
+
+IMAGES, LABELS = batch()
+
+
+class Training:
+    """A user's own loop."""
+
+    def __init__(self, target: Target, kind=dense, draw: Draw | None = None, start=0.6, scale=1.0, **options):
+        torch.manual_seed(0)
+        self.model = gate(kind(), draw=draw, start=start if not isinstance(start, float) else Constant(start))
+        self.weights = torch.optim.SGD(weights(self.model), lr=0.1 / scale, momentum=0.9)
+        self.scale, self.done = scale, 0
+        self.gates = GateSGD(self.model, target=target, steps=STEPS, judge=self.accuracy, **options)
+
+    def accuracy(self) -> float:
+        self.model.eval()
+        with torch.no_grad():
+            found = 100 * float((self.model(IMAGES).argmax(1) == LABELS).float().mean())
+        self.model.train()
+        return found
+
+    def run(self, until: int = STEPS) -> "Training":
+        for step in range(self.done, until):
+            torch.manual_seed(step)
+            (self.scale * F.cross_entropy(self.model(IMAGES), LABELS)).backward()
+            for optimizer in (self.weights, self.gates):
+                optimizer.step()
+                optimizer.zero_grad()
+        self.done = until
+        return self
+
+    def kept(self) -> list[int]:
+        return [int((each.gate > 0.5).sum()) for each in gates(self.model).values()]
+
+    def saved(self):
+        return copy.deepcopy([each.state_dict() for each in (self.model, self.weights, self.gates)])
+
+    def load(self, saved, done):
+        for each, state in zip((self.model, self.weights, self.gates), saved, strict=True):
+            each.load_state_dict(state)
+        self.done = done
+        return self
+
+
+@pytest.mark.parametrize("kind", [dense, Residual])
+@pytest.mark.parametrize("draw", [Threshold(), Sample()])
+@pytest.mark.parametrize("keep", [0.05, 0.3])
+def test_the_same_defaults_end_on_the_target_whatever_the_model_and_the_draw(kind, draw, keep):
+    training = Training(Target(keep=keep), kind, draw).run()
+    found = training.gates.found
+    assert found.ended
+    assert found.kept == sum(training.kept()) == round(keep * found.total)
+    assert training.accuracy() > 85  # a third by chance
+    model = finish(training.model)
+    assert sum(int(each.count_nonzero()) for each in model.parameters() if each.ndim > 1) == found.kept
+
+
+@pytest.mark.parametrize("start", [0.9, LargestWeights(keep=0.3), 0.3])
+def test_gates_may_start_anywhere(start):
+    assert sum(Training(Target(weights=60), start=start).run().kept()) == 60
+
+
+def test_the_open_gates_follow_the_schedule_and_the_mask_stands_still_in_the_end():
+    training = Training(Target(weights=78, begin=0.2, reach=0.6, freeze=0.7))
+    counts = [sum(training.run(step).kept()) for step in range(STEPS + 1)]
+    assert set(counts[:41]) == {780}
+    assert counts[80] == pytest.approx(78 + 702 * 0.5**3, rel=0.3)  # halfway: an eighth is left
+    assert set(counts[140:]) == {78}
+    frozen = [each.gate.clone() for each in gates(training.model).values()]
+    assert all(set(each.unique().tolist()) <= {0.0, 1.0} for each in frozen)
+
+
+def test_weights_that_matter_are_the_ones_that_stay():
+    torch.manual_seed(0)
+    inputs = torch.randn(400, 30)
+    layer = gate(nn.Linear(30, 1, bias=False))
+    optimizer, truth = torch.optim.SGD(weights(layer), lr=0.05), torch.zeros(30)
+    truth[[3, 11, 12, 29]] = torch.tensor([1.0, -0.6, 2.0, 0.4])
+    moving = GateSGD(layer, target=Target(weights=4), steps=STEPS)
+    for _ in range(STEPS):
+        (layer(inputs)[:, 0] - inputs @ truth).square().mean().backward()
+        for each in (optimizer, moving):
+            each.step()
+            each.zero_grad()
+    assert finish(layer).weight[0].nonzero().flatten().tolist() == [3, 11, 12, 29]
+
+
+def test_the_loss_s_scale_does_not_matter():
+    one, other = (Training(Target(weights=60), scale=scale).run() for scale in (1.0, 1024.0))
+    assert one.kept() == other.kept()
+    assert other.gates.found.price == pytest.approx(1024 * one.gates.found.price, rel=1e-3)
+
+
+@pytest.mark.parametrize("draw", [Threshold(), Sample()])
+@pytest.mark.parametrize("target", [Target(keep=0.1), Target(max_drop=5.0, baseline=100.0), Target(bytes=600)])
+def test_a_training_resumed_at_any_step_is_one_in_one_go_bit_for_bit(draw, target):
+    whole = Training(target, draw=draw)
+    states = {step: whole.run(step).saved() for step in (7, 101, 163, STEPS - 1)}
+    expected = whole.run().saved()
+    for step, state in states.items():
+        found = Training(target, draw=draw).load(state, step).run().saved()
+        assert str(found[2]["param_groups"]) == str(expected[2]["param_groups"])
+        assert all(torch.equal(found[0][name], expected[0][name]) for name in expected[0])
+
+
+def test_a_held_price_leaves_about_what_the_target_that_found_it_left():
+    found = Training(Target(keep=0.1)).run().gates.found
+    again = Training(Target(price=found.price)).run().gates.found
+    assert found.kept / 2 < again.kept < 2 * found.kept
+    assert again.price == pytest.approx(found.price)
+    assert f"Target(price={found.price:.3g}) repeats it" in str(found)
+    most = Training(Target(price=0.0)).run().gates.found.kept
+    assert again.kept < most
+
+
+def test_a_layer_that_would_be_cut_off_keeps_a_weight_and_is_named():
+    training = Training(Target(weights=5))
+    training.run(150)
+    gates(training.model)["3.weight"].gate.data.fill_(0.0)
+    with pytest.warns(ClosedLayer, match=r"every gate of 3\.weight had closed; one weight"):
+        training.run()
+    assert training.kept() == [4, 1]
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        (Target(keep=0.001), "leaves 1, fewer than one in each of the 2 layers; the least is weights=2"),
+        (Target(weights=1), "the least is weights=2, which is keep=0.0026"),
+        (Target(weights=781), "of 780 gated weights are more than there are; the most is weights=780"),
+        (Target(bytes=20), "of other weights, biases and head; ask for at least bytes="),
+        (Target(max_drop=1.0), "max_drop needs baseline="),
+    ],
+)
+def test_what_cannot_be_is_said_at_once_with_the_nearest_that_can(target, message):
+    with pytest.raises(ValueError, match=message):
+        Training(target)
+
+
+def test_what_a_target_needs_and_does_not_need():
+    model, target = gate(dense()), Target(keep=0.5)
+    with pytest.raises(ValueError, match="leave penalty out"):
+        GateSGD(model, target=target, penalty=Penalty(), steps=5)
+    with pytest.raises(ValueError, match="needs steps="):
+        GateSGD(model, target=target)
+    with pytest.raises(ValueError, match="number of steps in the whole training, got 0"):
+        GateSGD(model, target=target, steps=0)
+    with pytest.raises(ValueError, match="give GateSGD a target"):
+        _ = GateSGD(model).found
+    silent = GateSGD(model, target=target, steps=2, momentum=0.0)
+    silent.step()
+    with pytest.raises(ValueError, match="do its gradients reach the gates"):
+        silent.step()
+    with pytest.raises(ValueError, match="needs judge="):
+        GateSGD(model, target=Target(max_drop=1.0, baseline=99.0), steps=1).step()
+    gates(model)["1.weight"].gate.requires_grad_(False)
+    with pytest.raises(ValueError, match="a target moves all gates"):
+        GateSGD(model, target=target, steps=5)
+
+
+def test_the_state_of_an_optimiser_without_a_target_is_refused_by_one_with_a_target():
+    plain = GateSGD(gate(dense())).state_dict()
+    with pytest.raises(ValueError, match="has a target, the other none"):
+        Training(Target(keep=0.5)).gates.load_state_dict(plain)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 7])
+def test_the_shortest_training_ends_on_its_target_too(steps):
+    torch.manual_seed(0)
+    model = gate(dense())
+    moving = GateSGD(model, target=Target(weights=10), steps=steps)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ClosedLayer)
+        for _ in range(steps):
+            F.cross_entropy(model(IMAGES), LABELS).backward()
+            moving.step()
+    assert moving.found.kept == 10

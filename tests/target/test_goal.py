@@ -1,0 +1,111 @@
+"""Goals find the number of weights that fits a wish, in a world whose laws are known."""
+
+import math
+from dataclasses import dataclass
+
+import pytest
+
+from sparsegate.target.drop import LOOKS, Drop
+from sparsegate.target.file_size import FileSize
+from sparsegate.target.goal import Goal, View, bisected
+from sparsegate.target.number import Number
+from sparsegate.target.target import Target
+from sparsegate.target.unreachable import UnreachableTarget
+
+
+@dataclass
+class World(View):
+    """A hundred thousand gates: a weight costs 4 bytes and its place, and accuracy falls below 1,000 weights."""
+
+    count: int = 100_000
+    best: float = 99.0
+
+    def num_layers(self) -> int:
+        return 4
+
+    def num_gates(self) -> int:
+        return 100_000
+
+    def num_open(self) -> int:
+        return self.count
+
+    def bytes_of(self, count: int) -> int:
+        return 200 + round(count * (4 + math.log2(1 + 100_000 / count) / 8))
+
+    def accuracy_of(self, count: int) -> float:
+        return self.best - max(0.0, math.log(1000 / count))
+
+    def accuracy(self) -> float:
+        return self.accuracy_of(self.count)
+
+
+def trained(goal: Goal, world: World, freeze: float = 0.8) -> int:
+    """The world's gates do at once what the goal says."""
+    for look in range(1, round(LOOKS * freeze) + 1):
+        progress = look / LOOKS
+        world.count = round(goal.budget(progress))
+        goal.look(world, progress)
+    return goal.final(world)
+
+
+def test_a_number_falls_as_a_cube_to_what_was_asked():
+    goal = Number(Target(keep=0.01, begin=0.2, reach=0.6), World())
+    assert [goal.budget(progress) for progress in (0.0, 0.2, 0.6, 1.0)] == [100_000, 100_000, 1000, 1000]
+    assert goal.budget(0.4) == pytest.approx(1000 + 99_000 / 8)
+
+
+def test_a_number_above_what_is_open_is_wanted_from_the_beginning():
+    assert Number(Target(weights=500), World(count=100)).budget(0.3) == 500
+
+
+@pytest.mark.parametrize("wanted", [1000, 20_000, 300_000])
+def test_a_file_is_filled_but_not_over_filled(wanted):
+    world = World()
+    world.count = trained(FileSize(Target(bytes=wanted), world), world)
+    assert 0.98 * wanted < world.bytes_of(world.count) <= wanted
+
+
+def test_a_file_that_has_grown_is_cut_again():
+    world = World()
+    goal = FileSize(Target(bytes=20_000), world)
+    world.count = trained(goal, world)
+    assert goal.end(world) is None
+    world.count += 500
+    assert world.bytes_of(goal.end(world)) <= 20_000 < world.bytes_of(goal.end(world) + 1)
+
+
+def test_a_file_that_holds_everything_is_said():
+    with pytest.warns(UnreachableTarget, match="holds the network with all its weights"):
+        FileSize(Target(bytes=10**6), World())
+
+
+def test_a_drop_ends_where_the_accuracy_is_just_above_the_floor():
+    # 99.0 - log(1000 / n) = 98.5 at n = 1000 / e^0.5 = 607
+    world = World()
+    count = trained(Drop(Target(max_drop=0.5, baseline=99.0), world), world)
+    assert count == pytest.approx(607, rel=0.03)
+    assert world.accuracy_of(count) >= 98.5
+
+
+def test_a_drop_counts_from_the_run_s_own_best_if_that_is_below_the_baseline_and_says_so():
+    world = World(best=97.0)
+    goal = Drop(Target(max_drop=0.5, baseline=99.0), world)
+    with pytest.warns(UnreachableTarget, match=r"out of reach so far: the best accuracy yet.* is 97\.00 %"):
+        world.count = trained(goal, world)
+    assert world.count == pytest.approx(607, rel=0.03)
+    with pytest.warns(UnreachableTarget, match=r"was not met: 96\.5\d % with 6\d\d weights, .* max_drop=2\.\d\d"):
+        goal.end(world)
+
+
+def test_a_drop_that_was_met_says_nothing(recwarn):
+    world = World()
+    goal = Drop(Target(max_drop=0.5, baseline=99.0), world)
+    world.count = trained(goal, world)
+    assert goal.end(world) is None
+    assert len(recwarn) == 0
+
+
+def test_bisection_asks_no_more_often_than_it_may():
+    asked = []
+    assert bisected(lambda number: asked.append(number) or False, 10, 10**6, tries=3) == 10
+    assert len(asked) == 3
