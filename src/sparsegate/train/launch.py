@@ -10,18 +10,15 @@ from typing import Any
 import torch
 from accelerate import Accelerator, DistributedType
 from accelerate.state import AcceleratorState, PartialState
-from torch import nn
 
-from sparsegate.data import Dataset, load_data
-from sparsegate.models import MODELS
+from sparsegate.data import load_data
 from sparsegate.record import Record
 
-from .evaluate import count_layers
 from .folder import RunFolder
 from .heap import keep_freed_memory
 from .loop import Loop
+from .network import fresh_network
 from .run import Run
-from .seed import fold
 from .watch import Watcher
 
 
@@ -36,7 +33,7 @@ def train(run: Run[Any], *, folder: Path | str = "runs", watch: Watcher | None =
         return record
     keep_freed_memory()
     data = load_data(run.data)
-    model, num_weights = _build(run, data)
+    model, num_weights = fresh_network(run, data)
     accelerator = _accelerator(run)
     loop = Loop(run, data, model, num_weights, accelerator, place, watch or Watcher())
     with place.opened() if accelerator.is_main_process else nullcontext():
@@ -56,18 +53,6 @@ def leave_group() -> None:
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         torch.distributed.barrier()
         torch.distributed.destroy_process_group()
-
-
-def _build(run: Run[Any], data: Dataset) -> tuple[nn.Module, int]:
-    """The model, prepared by the run's method, and how many weights it had before."""
-    build = MODELS[run.model]
-    wanted = build.image_shape  # type: ignore[attr-defined]
-    if data.image_shape != wanted:
-        raise ValueError(f"{run.model} takes images of shape {wanted}, {run.data} has {data.image_shape}")
-    torch.manual_seed(fold(run.seed, "weights"))
-    model = build(num_classes=data.num_classes)
-    num_weights = sum(layer.total for layer in count_layers(model))
-    return run.method.prepare(model), num_weights
 
 
 def _accelerator(run: Run[Any]) -> Accelerator:
