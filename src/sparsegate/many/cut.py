@@ -10,7 +10,8 @@ from sparsegate.train import empty_network
 
 from .stack import Stack
 
-ROUNDS = 4  # of opening as many weights more as were found dead
+ROUNDS = 10  # of asking for as many weights more as were found dead
+NEAR = 0.002  # how far below the number is near enough
 
 
 @torch.no_grad()
@@ -20,17 +21,25 @@ def cut_(stack: Stack, place: int, example: Tensor) -> None:
     The lowest gates close first, of equal ones those of the smallest weights. A unit that has become constant gives its
     constant to the biases of those who read it. What closes is closed for good: the gates have stopped.
     """
-    member = stack.members[place]
-    assert member.most is not None
-    names = list(stack.gated)
-    score = torch.cat([_score(stack, name, place) for name in names])
-    best, asked = _without_dead(stack, place, _largest(score, member.most), example), member.most
+    most = stack.members[place].most
+    assert most is not None
+    score = torch.cat([_score(stack, name, place) for name in stack.gated])
+    opened = int((score > 0).sum())
+    low, high, best = 0, opened + 1, None
+    asked = min(most, opened)
     for _ in range(ROUNDS):
-        asked += member.most - _count(best, names)
-        more = _without_dead(stack, place, _largest(score, asked), example)
-        if _count(more, names) > member.most:
+        left = _without_dead(stack, place, score.topk(asked).indices, example)
+        count = sum(int(torch.count_nonzero(left[name])) for name in stack.gated)
+        if count <= most:
+            low, best = asked, left
+        else:
+            high = asked
+        if high - low <= 1 or most * (1 - NEAR) <= count <= most:
             break
-        best = more
+        # As many more as were found dead; once that was too many, halfway.
+        further = asked + most - count
+        asked = min(further, high - 1) if low < further and high > opened else (low + high) // 2
+    assert best is not None
     _write_(stack, place, best)
 
 
@@ -38,24 +47,17 @@ def _score(stack: Stack, name: str, place: int) -> Tensor:
     """What to keep first: open gates by height, then by the size of their weights; closed ones below all."""
     each = stack.params[name]
     assert each.gate is not None
-    gate, size = (value[place].flatten().double().cpu() for value in (each.gate, each.weight.abs()))
-    return torch.where(gate > 0.5, gate + 1e-3 * size / (1 + size), -1.0)
+    gate, size = (value[place].flatten().double().cpu() for value in (each.gate, each.weight))
+    return (gate + 1e-3 * size.abs() / (1 + size.abs())).masked_fill(gate <= 0.5, -1.0)
 
 
-def _largest(score: Tensor, number: int) -> Tensor:
-    """A mask over all gated weights of the open ones with the largest scores."""
-    number = min(number, int((score > 0).sum()))
-    mask = torch.zeros_like(score, dtype=torch.bool)
-    mask[score.topk(number).indices] = True
-    return mask
-
-
-def _without_dead(stack: Stack, place: int, mask: Tensor, example: Tensor) -> dict[str, Tensor]:
-    """The weights and biases that are left under a mask when dead paths are gone."""
+def _without_dead(stack: Stack, place: int, chosen: Tensor, example: Tensor) -> dict[str, Tensor]:
+    """The weights and biases that are left of the chosen ones when dead paths are gone."""
     model = empty_network(stack.members[place].run, stack.num_classes)
     state = {name: each.weight[place].cpu() for name, each in stack.params.items()}
-    parts = mask.split([each.weight[place].numel() for each in stack.gated.values()])
-    for name, part in zip(stack.gated, parts, strict=True):
+    sizes = [each.weight[place].numel() for each in stack.gated.values()]
+    mask = torch.zeros(sum(sizes), dtype=torch.bool).index_fill_(0, chosen, True)
+    for name, part in zip(stack.gated, mask.split(sizes), strict=True):
         state[name] = state[name] * part.view_as(state[name])
     model.load_state_dict(state)
     remove_dead_paths(model, example)
@@ -70,7 +72,3 @@ def _write_(stack: Stack, place: int, kept: dict[str, Tensor]) -> None:
             each.gate[place] *= (kept[name] != 0).to(each.gate.device)
         if each.average is not None:
             each.average[place] = each.weight[place]
-
-
-def _count(state: dict[str, Tensor], names: list[str]) -> int:
-    return sum(int(torch.count_nonzero(state[name])) for name in names)

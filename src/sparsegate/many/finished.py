@@ -52,5 +52,14 @@ def _record(loop: ManyLoop, place: int, model: nn.Module, validation: float, tes
         test=test,
         epochs=tuple(loop.epochs[place]),
         seconds=round(loop.seconds, 1),
-        notes=(*member.about(), *loop.notes[place]),
+        notes=(*member.about(), *_price(loop, place), *loop.notes[place]),
     )
+
+
+def _price(loop: ManyLoop, place: int) -> tuple[str, ...]:
+    """The price that steering came to."""
+    member = loop.members[place]
+    if member.most is None:
+        return ()
+    price = float(loop.stack.factor[place]) * member.run.method.penalty.count
+    return (f"steered to that number, the price ended at {price:.4g}",)

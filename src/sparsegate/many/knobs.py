@@ -13,15 +13,21 @@ from sparsegate.schedule import cosine, ramp
 
 from .member import Member
 
+PRICE = 2
 NUM_KNOBS = 4  # learning rate, learning rate of the gates, price, share of this step in the average
 
 
-def knob_table(members: Sequence[Member], epoch: int, steps: int) -> Float[Tensor, "step knob member"]:
-    """The knobs of one epoch's steps."""
+def knob_table(
+    members: Sequence[Member], epoch: int, steps: int, factors: Sequence[float] | None = None
+) -> Float[Tensor, "step knob member"]:
+    """The knobs of one epoch's steps; the factors are on the members' prices."""
     total = members[0].run.epochs * steps
     moments = [number / total for number in range(epoch * steps, (epoch + 1) * steps)]
     columns = [[_knobs(member, moment, 1 / total) for moment in moments] for member in members]
-    return torch.tensor(columns, dtype=torch.float64).permute(1, 2, 0).float().contiguous()
+    table = torch.tensor(columns, dtype=torch.float64).permute(1, 2, 0)
+    if factors is not None:
+        table[:, PRICE] *= torch.tensor(factors, dtype=torch.float64)
+    return table.float().contiguous()
 
 
 def _knobs(member: Member, progress: float, step: float) -> tuple[float, float, float, float]:

@@ -31,12 +31,14 @@ def train_many(
     teacher: nn.Module | None = None,
     watch: ManyWatcher | None = None,
     command: str = "",
+    every: float = 60.0,
 ) -> list[Record]:
     """Trains many networks as one, and returns their records in order.
 
     Each gets what `train` would give it alone, up to rounding: its own seed's weights, order of images and shifts; and
     its own folder, `folder / run.name`, with its network and record. Members whose records are there are not trained
-    again. What was interrupted goes on from its last checkpoint when the same members are asked for again.
+    again. What was interrupted goes on from its last checkpoint when the same members are asked for again; there is one
+    every so many seconds (`every`), at the end of an epoch, since those of many members are large.
     """
     members = [each if isinstance(each, Member) else Member(each) for each in runs]
     check_agreement(members)
@@ -44,7 +46,7 @@ def train_many(
     left = [pair for pair in zip(members, places, strict=True) if pair[1].record() is None]
     if left:
         keep_freed_memory()
-        _Session(dict(left), Path(folder), teacher, watch or ManyWatcher(), command).train()
+        _Session(dict(left), Path(folder), teacher, watch or ManyWatcher(), command, every).train()
     return [record for place in places if (record := place.record()) is not None]
 
 
@@ -57,6 +59,7 @@ class _Session:
     teacher: nn.Module | None
     watch: ManyWatcher
     command: str
+    every: float
 
     def train(self) -> None:
         """Trains all of them, then writes each one's network and record."""
@@ -81,7 +84,9 @@ class _Session:
         if self.teacher is not None:
             widest = max(member.run.shift for member in members)
             opinion = Opinion.of(self.teacher.to(device), data.train.to(device), data.normalise, widest)
-        return ManyLoop(members, data, device, opinion=opinion, checkpoints=checkpoints, watch=self.watch)
+        return ManyLoop(
+            members, data, device, opinion=opinion, checkpoints=checkpoints, every=self.every, watch=self.watch
+        )
 
 
 def _digest(names: list[str]) -> str:

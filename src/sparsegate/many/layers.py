@@ -7,6 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from .pooled import pooled_conv
 from .unfolded import fits_unfolding, unfolded_conv
 
 
@@ -32,9 +33,12 @@ class ManyConv2d(nn.Module):
 
     weight: Tensor
     bias: Tensor | None
+    pooled: bool
+    """Whether the layer also pools by two and rectifies, as on a GPU with Triton."""
 
     def __init__(self, of: nn.Conv2d) -> None:
         super().__init__()
+        self.pooled = False
         if of.padding_mode != "zeros":
             raise ValueError(f"convolutions of many members are padded with zeros, got padding_mode {of.padding_mode}")
         self.options = (of.stride, of.padding, of.dilation, of.groups)
@@ -43,9 +47,12 @@ class ManyConv2d(nn.Module):
         self, images: Float[Tensor, "batch channel height width"]
     ) -> Float[Tensor, "batch unit height2 width2"]:
         """What every member's layer makes of its part."""
+        if self.pooled:
+            bias = self.weight.new_zeros(self.weight.shape[:2]) if self.bias is None else self.bias
+            return pooled_conv(images, self.weight, bias)
         if images.is_cuda and fits_unfolding(*self.options):
             return unfolded_conv(images, self.weight, self.bias)
-        return self._one_by_one(images)
+        return self._as_groups(images) if images.is_cuda else self._one_by_one(images)
 
     def _one_by_one(self, images: Tensor) -> Tensor:
         """On a CPU one member's convolution fills a core: nothing is gained by another order of work."""
@@ -55,6 +62,16 @@ class ManyConv2d(nn.Module):
         parts = images.chunk(len(weights))
         made = [F.conv2d(*each, *self.options) for each in zip(parts, weights, biases, strict=True)]
         return torch.cat(made)
+
+
+    def _as_groups(self, images: Tensor) -> Tensor:
+        """One convolution with a group for every member."""
+        members, units = self.weight.shape[:2]
+        side_by_side = images.unflatten(0, (members, -1)).transpose(0, 1).flatten(1, 2)
+        *options, groups = self.options
+        bias = None if self.bias is None else self.bias.flatten()
+        made = F.conv2d(side_by_side, self.weight.flatten(0, 1), bias, *options, groups * members)
+        return made.unflatten(1, (members, units)).transpose(0, 1).flatten(0, 1)
 
 
 def stacked_layers_(model: nn.Module) -> dict[str, nn.Module]:

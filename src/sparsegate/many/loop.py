@@ -18,13 +18,12 @@ from .cut import cut_
 from .inputs import ManyInputs
 from .knobs import knob_table
 from .member import Member, check_agreement
+from .price import steered
 from .reading import Readings, accuracies
 from .stack import Stack
 from .steps import Steps
 from .teacher import Opinion
 from .watch import ManyWatcher
-
-SECONDS = 60.0  # between checkpoints at the least: those of many members are large
 
 
 class ManyLoop:
@@ -38,12 +37,13 @@ class ManyLoop:
         *,
         opinion: Opinion | None = None,
         checkpoints: Checkpoints | None = None,
+        every: float = 60.0,
         watch: ManyWatcher | None = None,
     ) -> None:
         check_agreement(members)
         _check_teacher(members, opinion)
         self.members, self.device, self.normalise = tuple(members), device, data.normalise
-        self.checkpoints, self.watch = checkpoints, watch or ManyWatcher()
+        self.checkpoints, self.every, self.watch = checkpoints, every, watch or ManyWatcher()
         self.splits = {name: getattr(data, name).to(device) for name in ("validation", "test")}
         self.stack = Stack(members, data, device)
         self.inputs = ManyInputs([member.run for member in members], data.train, data.normalise, device)
@@ -75,7 +75,7 @@ class ManyLoop:
     def _epoch(self, number: int, drawn: tuple[Tensor, Tensor]) -> None:
         count = self.inputs.steps
         self.inputs.load(drawn)
-        self.steps.begin(knob_table(self.members, number, count))
+        self.steps.begin(knob_table(self.members, number, count, self.stack.factor.tolist()))
         for step in range(number * count, (number + 1) * count):
             self.steps.take(step)
             self.watch.stepped(step + 1)
@@ -93,12 +93,17 @@ class ManyLoop:
         epochs, closed = self.readings.take(number, losses, validation)
         for place, (epoch, notes) in enumerate(zip(epochs, closed, strict=True)):
             self.epochs[place].append(epoch)
+            self._steer(place, epoch)
             if not math.isfinite(epoch.loss):
                 notes = [*notes, f"the loss became {epoch.loss}; lower lr or the gates' learning rate"]
             self.notes[place] += [note for note in notes if note not in self.notes[place]]
 
+    def _steer(self, place: int, epoch: Epoch) -> None:
+        member, factor = self.members[place], self.stack.factor
+        factor[place] = steered(float(factor[place]), member, epoch.kept, epoch.epoch / member.run.epochs)
+
     def _checkpoint(self, epochs: int, *, last: bool) -> None:
-        if self.checkpoints is None or not (last or time.perf_counter() - self.saved >= SECONDS):
+        if self.checkpoints is None or not (last or time.perf_counter() - self.saved >= self.every):
             return
         notes = {"epochs": [[vars(each) for each in one] for one in self.epochs]}
         self.checkpoints.save(epochs, self.stack, [], {**notes, "notes": self.notes, "seconds": self.seconds})

@@ -23,7 +23,7 @@ class Member:
     run: Run[Any]
 
     most: int | None = None
-    """When the gates freeze, all but so many weights are closed, dead paths first; none are unless this is given."""
+    """Weights to keep: the price is moved towards that number, and what is more is cut when the gates freeze."""
 
     average: float = 0.0
     """Decay of a moving average of the weights over the steps after the gates froze, such as 0.999; 0 for none."""

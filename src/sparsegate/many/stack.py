@@ -13,6 +13,8 @@ from sparsegate.gates import gates
 from sparsegate.methods import LearnedGates
 from sparsegate.train import empty_network, fold, fresh_network
 
+from .fuse import fuse_pools
+from .fused import can_fuse
 from .layers import stacked_layers_
 from .member import Member
 from .update import Stacked
@@ -23,6 +25,9 @@ MOVED = ("weight", "speed", "gate", "gate_speed", "average")  # what a checkpoin
 class Stack(nn.Module):
     """Weights, gates and all that moves with them, each with a leading axis for the member."""
 
+    factor: Tensor
+    """What each member's price is multiplied by; one unless it is steered."""
+
     def __init__(self, members: Sequence[Member], data: Dataset, device: torch.device) -> None:
         super().__init__()
         self.members, self.num_classes = tuple(members), data.num_classes
@@ -30,12 +35,15 @@ class Stack(nn.Module):
         self.skeleton = empty_network(members[0].run, data.num_classes)
         self.num_weights = sum(each.numel() for each in self.skeleton.parameters() if each.ndim >= 2)
         self._layers = stacked_layers_(self.skeleton)
+        if device.type == "cuda" and can_fuse() and members[0].run.precision == "fp32":
+            self.skeleton = fuse_pools(self.skeleton)
         self.params: dict[str, Stacked] = {}
         for name in states[0]:
             weight = torch.stack([state[name] for state in states]).to(device)
             gate = torch.stack([start[name] for start in starts]).to(device) if name in starts[0] else None
             self.params[name] = self._stacked(weight, gate)
             self._register(name, self.params[name])
+        self.register_buffer("factor", torch.ones(len(members), dtype=torch.float64))
         self._price()
 
     @property

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
+from .fused import can_fuse, move_fused_
 from .inputs import Batch, ManyInputs
 from .knobs import NUM_KNOBS
 from .member import Member
@@ -34,6 +35,7 @@ class Steps:
         self.share = torch.tensor([member.share for member in members], device=device)
         self.temperature = torch.tensor([member.temperature for member in members], device=device)
         self.bf16 = members[0].run.precision == "bf16"
+        self.move = move_fused_ if device.type == "cuda" and can_fuse() else move_
         self.graph: torch.cuda.CUDAGraph | None = None
 
     def begin(self, table: Float[Tensor, "step knob member"]) -> None:
@@ -58,7 +60,7 @@ class Steps:
         grads = torch.autograd.grad(loss.sum(), list(leaves.values()))
         rates = self._rates()
         for each, grad in zip(self.stack.params.values(), grads, strict=True):
-            move_(each, grad, rates)
+            self.move(each, grad, rates)
         self.losses += loss.detach()
         self.at += 1
 
