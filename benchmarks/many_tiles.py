@@ -17,7 +17,6 @@ CANDIDATES = {
     ("forward", True): [Tile(32, 32, 4), Tile(64, 32, 8)],
     ("weights", False): [Tile(32, 32, 4, 1152)],
     ("weights", True): [Tile(32, 64, 4, 512), Tile(32, 128, 8, 512)],
-    ("images", True): [Tile(64, 0, 4), Tile(128, 0, 8)],
 }
 SIZES = {False: (1, 28, 20), True: (20, 12, 50)}
 
@@ -62,12 +61,9 @@ def _work(what: str, channels: int, size: int, units: int) -> Callable[[], objec
     if what == "forward":
         return lambda: pooled_conv(images, weight, bias)
     last = images.permute(0, 2, 3, 1)
-    matrix = weight.permute(0, 3, 4, 2, 1).reshape(MEMBERS, shape.K, units).contiguous()
     grad = torch.randn(len(images), shape.TALL, shape.BROAD, units, device="cuda")
     code = torch.randint(0, 5, grad.shape, device="cuda", dtype=torch.uint8)
-    if what == "weights":
-        return lambda: pooled._to_weights(last, grad, code, shape, MEMBERS)
-    return lambda: pooled._to_images(last, matrix, grad, code, shape)
+    return lambda: pooled._to_weights(last, grad, code, shape, MEMBERS)
 
 
 def _milliseconds(work: Callable[[], object]) -> float:

@@ -30,7 +30,8 @@ def compare(runs, tmp_path):
         assert (found.name, found.layers, found.biases_kept) == (wanted.name, wanted.layers, wanted.biases_kept)
         assert (found.validation, found.test) == (wanted.validation, wanted.test)
         networks = [
-            safetensors.torch.load_file(tmp_path / each / run.name / "network.safetensors") for each in ("many", "alone")
+            safetensors.torch.load_file(tmp_path / each / run.name / "network.safetensors")
+            for each in ("many", "alone")
         ]
         for name, weight in networks[1].items():
             torch.testing.assert_close(networks[0][name], weight, rtol=1e-3, atol=1e-5)

@@ -43,9 +43,9 @@ def test_what_was_interrupted_goes_on_as_if_nothing_had_happened(stops, small, t
     members = [Member(run, average=0.9), Member(dataclasses.replace(run, seed=1), most=20_000)]
     straight = train_many(members, folder=tmp_path / "straight")
     with pytest.raises(PowerCutError):
-        train_many(members, folder=tmp_path / "stopped", watch=stops, every=0)
+        train_many(members, folder=tmp_path / "stopped", watch=stops, every=0.0)
     seen = StopsAt()
-    resumed = train_many(members, folder=tmp_path / "stopped", watch=seen, every=0)
+    resumed = train_many(members, folder=tmp_path / "stopped", watch=seen, every=0.0)
     assert seen.steps[0] == (28 if stops.epoch else 19)
     for one, other, member in zip(resumed, straight, members, strict=True):
         assert network(tmp_path / "stopped", member) == network(tmp_path / "straight", member)

@@ -32,7 +32,7 @@ def test_conv(options):
 
 
 def test_other_layers_with_parameters_are_refused_by_name():
-    with pytest.raises(ValueError, match="1 is a BatchNorm2d; many members .* Linear and Conv2d"):
+    with pytest.raises(ValueError, match=r"1 is a BatchNorm2d; many members .* Linear and Conv2d"):
         stacked_layers_(nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2)))
     with pytest.raises(ValueError, match="the model itself is a Linear"):
         stacked_layers_(nn.Linear(2, 2))

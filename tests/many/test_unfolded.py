@@ -7,7 +7,9 @@ from torch.nn import functional as F
 from sparsegate.many.unfolded import fits_unfolding, unfolded_conv
 
 
-@pytest.mark.parametrize(("members", "channels", "units", "kernel"), [(3, 2, 5, (5, 5)), (2, 1, 20, (3, 2)), (1, 8, 8, (1, 1))])
+@pytest.mark.parametrize(
+    ("members", "channels", "units", "kernel"), [(3, 2, 5, (5, 5)), (2, 1, 20, (3, 2)), (1, 8, 8, (1, 1))]
+)
 def test_values_and_gradients(members, channels, units, kernel):
     torch.manual_seed(0)
     images = torch.randn(members * 4, channels, 9, 8, requires_grad=True)

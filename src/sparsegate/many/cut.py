@@ -57,7 +57,7 @@ def _without_dead(stack: Stack, place: int, chosen: Tensor, example: Tensor) -> 
     state = {name: each.weight[place].cpu() for name, each in stack.params.items()}
     sizes = [each.weight[place].numel() for each in stack.gated.values()]
     mask = torch.zeros(sum(sizes), dtype=torch.bool).index_fill_(0, chosen, True)
-    for name, part in zip(stack.gated, mask.split(sizes), strict=True):
+    for name, part in zip(stack.gated, torch.split(mask, sizes), strict=True):
         state[name] = state[name] * part.view_as(state[name])
     model.load_state_dict(state)
     remove_dead_paths(model, example)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from torch import fx, nn
 from torch.nn import functional as F
 
+from sparsegate.compress import unchecked
+
 from .layers import ManyConv2d, ManyLinear
 from .unfolded import fits_unfolding
 
@@ -20,7 +22,8 @@ def fuse_pools(model: nn.Module) -> nn.Module:
     A model that cannot be traced, or has no such place, comes back as it is.
     """
     try:
-        graph = _Tracer().trace(model)
+        with unchecked():
+            graph = _Tracer().trace(model)
     except (fx.proxy.TraceError, TypeError):
         return model
     found = [node for node in graph.nodes if _is_pooled(node, model)]
@@ -49,4 +52,4 @@ def _halves(node: fx.Node) -> bool:
     plain = {"stride": None, "padding": 0, "dilation": 1, "ceil_mode": False, "return_indices": False}
     said = {**dict(zip(("kernel_size", *plain), node.args[1:], strict=False)), **node.kwargs}
     size = said.pop("kernel_size", None)
-    return node.target is F.max_pool2d and size == 2 and all(plain.get(name) == value for name, value in said.items())
+    return node.target is F.max_pool2d and bool(size == 2) and all(plain.get(name) == said[name] for name in said)

@@ -60,18 +60,17 @@ class ManyConv2d(nn.Module):
         weights = [each.contiguous(memory_format=torch.channels_last) for each in self.weight.unbind(0)]
         biases = [None] * len(weights) if self.bias is None else self.bias.unbind(0)
         parts = images.chunk(len(weights))
-        made = [F.conv2d(*each, *self.options) for each in zip(parts, weights, biases, strict=True)]
+        made = [F.conv2d(*each, *self.options) for each in zip(parts, weights, biases, strict=True)]  # type: ignore[call-overload]
         return torch.cat(made)
-
 
     def _as_groups(self, images: Tensor) -> Tensor:
         """One convolution with a group for every member."""
         members, units = self.weight.shape[:2]
-        side_by_side = images.unflatten(0, (members, -1)).transpose(0, 1).flatten(1, 2)
+        side_by_side = images.view(members, -1, *images.shape[1:]).transpose(0, 1).flatten(1, 2)
         *options, groups = self.options
         bias = None if self.bias is None else self.bias.flatten()
-        made = F.conv2d(side_by_side, self.weight.flatten(0, 1), bias, *options, groups * members)
-        return made.unflatten(1, (members, units)).transpose(0, 1).flatten(0, 1)
+        made: Tensor = F.conv2d(side_by_side, self.weight.flatten(0, 1), bias, *options, groups * members)  # type: ignore[call-overload]
+        return made.view(len(made), members, units, *made.shape[2:]).transpose(0, 1).flatten(0, 1)
 
 
 def stacked_layers_(model: nn.Module) -> dict[str, nn.Module]:

@@ -9,6 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from .unfolded import aligned, convolution_precision, folded
+
 
 class Tile(NamedTuple):
     """How a kernel divides its work."""
@@ -16,19 +18,17 @@ class Tile(NamedTuple):
     rows: int
     """Places or pixels of one program, or of one round of it."""
     width: int
-    """Taps at a time."""
+    """Numbers that a place sees, at a time."""
     warps: int
     share: int = 0
     """Places of one program, in the gradient of the weights; many programs are needed to fill a GPU."""
 
 
 TILES = {  # by what is computed, and whether a place sees more than 32 numbers; the fastest of some on an H200
-    ("forward", False): Tile(64, 32, 4),
+    ("forward", False): Tile(64, 32, 8),
     ("forward", True): Tile(32, 32, 4),
     ("weights", False): Tile(32, 32, 4, 1152),
-    ("weights", True): Tile(32, 128, 4, 512),
-    ("images", False): Tile(64, 0, 4),
-    ("images", True): Tile(64, 0, 4),
+    ("weights", True): Tile(32, 128, 8, 512),
 }
 
 
@@ -101,7 +101,8 @@ class _Pooled(torch.autograd.Function):
         to_matrix, to_bias = _to_weights(last, grad, code, ctx.shape, len(matrix))
         members, units, channels, high, wide = ctx.weight_shape
         to_weight = to_matrix.view(members, high, wide, channels, units).permute(0, 4, 3, 1, 2)
-        return _to_images(last, matrix, grad, code, ctx.shape) if ctx.needs_input_grad[0] else None, to_weight, to_bias
+        to_images = _to_images(matrix, grad, code, ctx.shape) if ctx.needs_input_grad[0] else None
+        return to_images, to_weight, to_bias
 
 
 def _to_weights(last: Tensor, grad: Tensor, code: Tensor, shape: Shape, members: int) -> tuple[Tensor, Tensor]:
@@ -120,17 +121,17 @@ def _to_weights(last: Tensor, grad: Tensor, code: Tensor, shape: Shape, members:
     return to_matrix.sum(0), to_bias.sum(0)
 
 
-def _to_images(last: Tensor, matrix: Tensor, grad: Tensor, code: Tensor, shape: Shape) -> Tensor:
-    made, tile = torch.empty_like(last), TILES["images", shape.K > 32]
-    _kernels().pooled_images[(-(-shape.BATCH * shape.H * shape.W // tile.rows), len(matrix))](
-        *(grad, code, matrix, made),
-        **shape._asdict(),
-        ROWS=tile.rows,
-        CP=_power(shape.C),
-        NP=_power(shape.N),
-        num_warps=tile.warps,
-    )
-    return made.permute(0, 3, 1, 2)
+def _to_images(matrix: Tensor, grad: Tensor, code: Tensor, shape: Shape) -> Tensor:
+    """By a matrix product and a fold: a kernel in which every pixel asks the places that saw it took twice as long."""
+    high = shape.K // (shape.WIDE * shape.C)
+    wide = aligned(matrix)
+    rows = grad.new_zeros(len(grad), shape.H - high + 1, shape.W - shape.WIDE + 1, wide.shape[2])
+    for place in range(4):
+        part = rows[:, place // 2 : 2 * shape.TALL : 2, place % 2 : 2 * shape.BROAD : 2, : shape.N]
+        part.copy_(torch.where(code == place, grad, 0))
+    with convolution_precision():
+        to_columns = torch.bmm(rows.view(len(matrix), -1, wide.shape[2]), wide.transpose(1, 2))
+    return folded(to_columns, torch.Size((len(grad), shape.C, shape.H, shape.W)), high, shape.WIDE)
 
 
 def _power(size: int) -> int:

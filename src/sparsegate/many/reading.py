@@ -29,8 +29,8 @@ class Readings:
         """Every member's epoch, and its notes about layers that have closed."""
         members = range(len(self.stack.members))
         if not self.sizes:
-            kept = self.stack.num_weights
-            return [Epoch(number, losses[place], validation[place], kept) for place in members], [[] for _ in members]
+            whole = self.stack.num_weights
+            return [Epoch(number, losses[place], validation[place], whole) for place in members], [[] for _ in members]
         kept, rows = self._counts()
         total = sum(self.sizes.values())
         ungated = self.stack.num_weights - total

@@ -118,7 +118,9 @@ def _begin(member: Member, data: Dataset) -> tuple[dict[str, Tensor], dict[str, 
     with torch.random.fork_rng(devices=()):
         model, _ = fresh_network(member.run, data)
     starts = {name: each.gate.detach().clone() for name, each in gates(model).items()}
-    found = {name.replace("parametrizations.", "").removesuffix(".original"): each for name, each in model.named_parameters()}
+    found = {
+        name.replace("parametrizations.", "").removesuffix(".original"): each for name, each in model.named_parameters()
+    }
     wanted = empty_network(member.run, data.num_classes).state_dict()
     return {name: found[name].detach().clone() for name in wanted}, starts
 

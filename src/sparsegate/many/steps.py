@@ -86,7 +86,7 @@ class Steps:
         """A graph of one step; the steps that warm it up leave no trace."""
         kept = [*self.stack.buffers(), self.at, self.losses]
         before = [each.clone() for each in kept]
-        stream = torch.cuda.Stream()
+        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             for _ in range(WARM_UP):

@@ -7,13 +7,22 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 
-# Images lie as [member * batch, height, width, channel]; weights as [member, tap * channel, unit], taps row by row; what
+# Images lie as [member * batch, height, width, channel], weights as [member, tap * channel, unit], taps by rows, what
 # comes out as [member * batch, tall, broad, unit]. Every pooled place p of a member has four places under it, s = 0..3.
 
 
 @triton.jit
 @no_type_check
-def corner(p, member, BATCH: tl.constexpr, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, TALL: tl.constexpr, BROAD: tl.constexpr):
+def corner(
+    p,
+    member,
+    BATCH: tl.constexpr,
+    H: tl.constexpr,
+    W: tl.constexpr,
+    C: tl.constexpr,
+    TALL: tl.constexpr,
+    BROAD: tl.constexpr,
+):
     """Where the image under a pooled place begins."""
     image = member * BATCH + p // (TALL * BROAD)
     row = (p // BROAD) % TALL
@@ -25,8 +34,9 @@ def corner(p, member, BATCH: tl.constexpr, H: tl.constexpr, W: tl.constexpr, C: 
 @no_type_check
 def pooled_forward(
     images, weight, bias, out, code,
-    BATCH: tl.constexpr, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, N: tl.constexpr, WIDE: tl.constexpr, K: tl.constexpr,
-    TALL: tl.constexpr, BROAD: tl.constexpr, PRECISION: tl.constexpr, ROWS: tl.constexpr, BK: tl.constexpr, NP: tl.constexpr,
+    BATCH: tl.constexpr, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, N: tl.constexpr, WIDE: tl.constexpr,
+    K: tl.constexpr, TALL: tl.constexpr, BROAD: tl.constexpr, PRECISION: tl.constexpr, ROWS: tl.constexpr,
+    BK: tl.constexpr, NP: tl.constexpr,
 ):  # fmt: skip
     """Output and code: which of four places was the largest, 4 where the rectifier is closed."""
     member = tl.program_id(1)
@@ -41,7 +51,9 @@ def pooled_forward(
     for first in range(0, K, BK):
         k = first + tl.arange(0, BK)
         offset = (k // (WIDE * C)) * (W * C) + k % (WIDE * C)
-        wt = tl.load(weight + (member * K + k)[:, None] * N + n[None, :], mask=(k < K)[:, None] & (n < N)[None, :], other=0.0)
+        wt = tl.load(
+            weight + (member * K + k)[:, None] * N + n[None, :], mask=(k < K)[:, None] & (n < N)[None, :], other=0.0
+        )
         at = images + base[:, None] + offset[None, :]
         mask = inside[:, None] & (k < K)[None, :]
         acc0 = tl.dot(tl.load(at, mask=mask, other=0.0), wt, acc0, input_precision=PRECISION)
@@ -68,8 +80,9 @@ def pooled_forward(
 @no_type_check
 def pooled_weights(
     images, grad, code, to_weight, to_bias, MEMBERS: tl.constexpr, SHARE: tl.constexpr,
-    BATCH: tl.constexpr, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, N: tl.constexpr, WIDE: tl.constexpr, K: tl.constexpr,
-    TALL: tl.constexpr, BROAD: tl.constexpr, PRECISION: tl.constexpr, ROWS: tl.constexpr, BK: tl.constexpr, NP: tl.constexpr,
+    BATCH: tl.constexpr, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, N: tl.constexpr, WIDE: tl.constexpr,
+    K: tl.constexpr, TALL: tl.constexpr, BROAD: tl.constexpr, PRECISION: tl.constexpr, ROWS: tl.constexpr,
+    BK: tl.constexpr, NP: tl.constexpr,
 ):  # fmt: skip
     """The gradients of weights [part, member, K, N] and biases [part, member, N], each part over a share of places."""
     part = tl.program_id(1)
@@ -96,35 +109,3 @@ def pooled_weights(
     tl.store(to_weight + row, acc, mask=(k < K)[:, None] & (n < N)[None, :])
     if tl.program_id(0) == 0:
         tl.store(to_bias + (part * MEMBERS + member) * N + n, total, mask=n < N)
-
-
-@triton.jit
-@no_type_check
-def pooled_images(
-    grad, code, weight, to_images,
-    BATCH: tl.constexpr, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, N: tl.constexpr, WIDE: tl.constexpr, K: tl.constexpr,
-    TALL: tl.constexpr, BROAD: tl.constexpr, PRECISION: tl.constexpr, ROWS: tl.constexpr, CP: tl.constexpr, NP: tl.constexpr,
-):  # fmt: skip
-    """The gradient of the images: every pixel asks the places that saw it."""
-    member = tl.program_id(1)
-    q = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    inside = q < BATCH * H * W
-    image = member * BATCH + q // (H * W)
-    h = (q // W) % H
-    w = q % W
-    n = tl.arange(0, NP)
-    c = tl.arange(0, CP)
-    acc = tl.zeros((ROWS, CP), tl.float32)
-    for tap in range(K // C):
-        y = h - tap // WIDE
-        x = w - tap % WIDE
-        seen = inside & (y >= 0) & (y < 2 * TALL) & (x >= 0) & (x < 2 * BROAD)
-        place = ((image * TALL + y // 2) * BROAD + x // 2)[:, None] * N + n[None, :]
-        known = seen[:, None] & (n < N)[None, :]
-        which = tl.load(code + place, mask=known, other=4).to(tl.int32)
-        g = tl.load(grad + place, mask=known, other=0.0)
-        g = tl.where(which == ((y % 2) * 2 + x % 2)[:, None], g, 0.0)
-        at = (member * K + tap * C + c)[None, :] * N + n[:, None]
-        wt = tl.load(weight + at, mask=(c < C)[None, :] & (n < N)[:, None], other=0.0)
-        acc = tl.dot(g, wt, acc, input_precision=PRECISION)
-    tl.store(to_images + (member * (BATCH * H * W) + q)[:, None] * C + c[None, :], acc, mask=inside[:, None] & (c < C)[None, :])

@@ -45,10 +45,10 @@ class _Unfolded(torch.autograd.Function):
         members, units, channels, high, wide = weight.shape
         seen = _seen(images, high, wide)
         columns = _columns(seen, members)
-        matrix = _aligned(weight.permute(0, 3, 4, 2, 1).reshape(members, high * wide * channels, units), columns)
+        matrix = aligned(weight.permute(0, 3, 4, 2, 1).reshape(members, high * wide * channels, units))
         ctx.save_for_backward(columns, matrix)
         ctx.shapes = (images.shape, weight.shape)
-        with _convolution_precision():
+        with convolution_precision():
             made = torch.bmm(columns, matrix)
         placed = made[..., :units].reshape(len(images), *seen.shape[1:3], units)
         return placed.permute(0, 3, 1, 2)
@@ -59,11 +59,11 @@ class _Unfolded(torch.autograd.Function):
         image_shape, (members, units, channels, high, wide) = ctx.shapes
         rows = grad.permute(0, 2, 3, 1).reshape(members, -1, units)
         rows = F.pad(rows, (0, matrix.shape[2] - units))
-        with _convolution_precision():
+        with convolution_precision():
             to_matrix = _long_product(columns, rows)
             to_columns = torch.bmm(rows, matrix.transpose(1, 2)) if ctx.needs_input_grad[0] else None
         real = to_matrix[:, : high * wide * channels, :units].reshape(members, high, wide, channels, units)
-        to_images = None if to_columns is None else _folded(to_columns, image_shape, high, wide)
+        to_images = None if to_columns is None else folded(to_columns, image_shape, high, wide)
         return to_images, real.permute(0, 4, 3, 1, 2)
 
 
@@ -76,14 +76,15 @@ def _seen(images: Tensor, high: int, wide: int) -> Tensor:
 def _columns(seen: Tensor, members: int) -> Tensor:
     """A copy of what every place sees, one row each, filled up with zeros."""
     size = seen.shape[3:].numel()
-    columns = seen.new_empty(*seen.shape[:3], _up(size))
+    columns = seen.new_empty(*seen.shape[:3], _next(size))
     columns[..., size:].zero_()
-    columns[..., :size].unflatten(-1, seen.shape[3:]).copy_(seen)
+    columns[..., :size].unflatten(-1, seen.shape[3:]).copy_(seen)  # type: ignore[no-untyped-call]
     return columns.view(members, -1, columns.shape[-1])
 
 
-def _aligned(matrix: Tensor, columns: Tensor) -> Tensor:
-    return F.pad(matrix, (0, _up(matrix.shape[2]) - matrix.shape[2], 0, columns.shape[2] - matrix.shape[1]))
+def aligned(matrix: Float[Tensor, "member taps unit"]) -> Float[Tensor, "member more units"]:
+    """The matrix of every member's weight, filled up with zeros on both sides."""
+    return F.pad(matrix, tuple(each for size in matrix.shape[:0:-1] for each in (0, _next(size) - size)))
 
 
 def _long_product(columns: Tensor, rows: Tensor) -> Tensor:
@@ -94,22 +95,24 @@ def _long_product(columns: Tensor, rows: Tensor) -> Tensor:
     return made.view(len(columns), parts, *made.shape[1:]).sum(1, dtype=torch.float32).to(made.dtype)
 
 
-def _folded(to_columns: Tensor, shape: torch.Size, high: int, wide: int) -> Tensor:
+def folded(
+    to_columns: Float[Tensor, "member place taps"], shape: torch.Size, high: int, wide: int
+) -> Float[Tensor, "batch channel height width"]:
     """Every pixel's gradient: the sum over the places that saw it."""
     count, channels, height, width = shape
     tall, broad = height - high + 1, width - wide + 1
     seen = to_columns.view(count, tall, broad, -1)[..., : high * wide * channels]
-    seen = seen.unflatten(-1, (high, wide, channels)).permute(0, 1, 2, 5, 3, 4)
+    seen = seen.unflatten(-1, (high, wide, channels)).permute(0, 1, 2, 5, 3, 4)  # type: ignore[no-untyped-call]
     rows = torch.ops.aten.unfold_backward(seen, [count, tall, width, channels, high], 2, wide, 1)
     return torch.ops.aten.unfold_backward(rows, [count, height, width, channels], 1, high, 1).permute(0, 3, 1, 2)  # type: ignore[no-any-return]
 
 
-def _up(size: int) -> int:
+def _next(size: int) -> int:
     return -(-size // ALIGNED) * ALIGNED
 
 
 @contextmanager
-def _convolution_precision() -> Iterator[None]:
+def convolution_precision() -> Iterator[None]:
     """Products as exact as torch has convolutions on this GPU: TF32, unless someone has turned that off."""
     before = torch.backends.cuda.matmul.allow_tf32
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32
