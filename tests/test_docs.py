@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from sparsegate.cli.frontier import parse as parse_frontier
 from sparsegate.cli.train import parse
 from sparsegate.methods import METHODS
 
@@ -42,6 +43,13 @@ def test_the_page_on_running_runs(capsys):
     for block in blocks(ROOT / "docs" / "run.md", "python"):
         exec(block, {})
     assert "whole network" in capsys.readouterr().out
+
+
+def test_the_page_on_many_networks_runs(digits, tmp_path):
+    for block in blocks(ROOT / "docs" / "many.md", "python"):
+        exec(block, {"digits": digits, "folder": tmp_path})
+    for line in "".join(blocks(ROOT / "docs" / "many.md", "sh")).splitlines():
+        parse_frontier(shlex.split(line, comments=True)[2:])
 
 
 def test_the_tutorial_runs_from_top_to_bottom(tmp_path, capsys):

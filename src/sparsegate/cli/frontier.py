@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar
 
-import tyro
 from rich.console import Console
 
 from sparsegate.atomic import write_atomically
@@ -82,7 +81,9 @@ def parse(argv: list[str]) -> tuple[str, Command[Run[Any]]]:
         raise ValueError(f"say what to train: {', '.join([*RECIPES, *MODELS])}")
     run = named(name or "lenet5")
     if not isinstance(run.method, LearnedGates):
-        raise ValueError(f"a frontier is of prices, and {name} is by {run.method_name}, which has none; use another name")
+        raise ValueError(
+            f"a frontier is of prices, and {name} is by {run.method_name}, which has none; use another name"
+        )
     kind: Any = Command[Run[Annotated[LearnedGates, FLAT]]]
     about = f"{inspect.getdoc(Command)}\n\nNAME: {', '.join([*RECIPES, *MODELS])}"
     parsed: Command[Run[Any]] = parse_flags(

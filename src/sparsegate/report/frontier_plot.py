@@ -21,7 +21,9 @@ def plot_frontier(frontier: Frontier, path: Path) -> list[Path]:
     axes = figure.subplots()
     best = frontier.best()
     axes.plot([each.kept for each in frontier.records], [each.test for each in frontier.records], "o", alpha=0.4)
-    axes.plot([each.kept for each in best], [each.test for each in best], "o-", color="black", label="best by validation")
+    axes.plot(
+        [each.kept for each in best], [each.test for each in best], "o-", color="black", label="best by validation"
+    )
     axes.set(xscale="log", xlabel="weights", ylabel="test accuracy in per cent", title=frontier.title)
     axes.grid(visible=True, alpha=0.3)
     axes.legend(loc="lower right")

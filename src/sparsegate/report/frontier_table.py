@@ -23,8 +23,9 @@ def frontier_table(frontier: Frontier) -> list[Row]:
 def comma_separated(rows: list[Row]) -> str:
     """Rows as CSV.
 
-    >>> comma_separated([("a", "b"), ("1", "2,5")])
-    'a,b\\n1,"2,5"\\n'
+    >>> print(comma_separated([("a", "b"), ("1", "2,5")]), end="")
+    a,b
+    1,"2,5"
     """
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
