@@ -39,7 +39,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("round", choices=list(ROUNDS))
     parser.add_argument("--out", type=Path, default=Path("results"))
-    parser.add_argument("--seconds", type=float, help="for each batch of members; fewer epochs if they would take longer")
+    parser.add_argument(
+        "--seconds", type=float, help="for each batch of members; fewer epochs if they would take longer"
+    )
     parser.add_argument("--tune", action="store_true", help="time the kernels' tiles first")
     parser.add_argument("--teachers", type=Path, help="networks of an earlier call, to leave their training out")
     options = parser.parse_args()

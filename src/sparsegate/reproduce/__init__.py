@@ -1,5 +1,5 @@
 """The experiments of the paper."""
 
-from .recipes import RECIPES
+from .recipes import PUPILS, RECIPES, Pupil
 
-__all__ = ["RECIPES"]
+__all__ = ["PUPILS", "RECIPES", "Pupil"]
