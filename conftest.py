@@ -15,9 +15,7 @@ with warnings.catch_warnings():
 
 if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")  # Triton's kernels run in its interpreter
-collect_ignore_glob = ["tests/scripts/*"] + (
-    [] if find_spec("triton") else ["src/sparsegate/runtime/triton_*kernels.py"]
-)
+collect_ignore_glob = ["tests/scripts/*"] + ([] if find_spec("triton") else ["src/sparsegate/*/triton_*kernels.py"])
 torch.set_num_threads(1)  # many small tensors; and two processes share the cores in some tests
 settings.register_profile("any machine", deadline=None)  # others may be busy beside us
 settings.load_profile("any machine")

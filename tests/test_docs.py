@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from sparsegate.cli.frontier import parse as parse_frontier
 from sparsegate.cli.train import parse
 from sparsegate.methods import METHODS
 
@@ -51,6 +52,13 @@ def test_the_page_on_targets_runs_and_its_commands_parse(capsys):
     assert "keep=0.1: 72 of 720 weights are left" in capsys.readouterr().out
     for line in "".join(blocks(ROOT / "docs" / "targets.md", "sh")).splitlines():
         parse(shlex.split(line, comments=True)[2:])
+
+
+def test_the_page_on_many_networks_runs(digits, tmp_path):
+    for block in blocks(ROOT / "docs" / "many.md", "python"):
+        exec(block, {"digits": digits, "folder": tmp_path})
+    for line in "".join(blocks(ROOT / "docs" / "many.md", "sh")).splitlines():
+        parse_frontier(shlex.split(line, comments=True)[2:])
 
 
 def test_the_tutorial_runs_from_top_to_bottom(tmp_path, capsys):

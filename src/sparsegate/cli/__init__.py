@@ -9,6 +9,7 @@ from importlib import import_module
 
 VERBS = {
     "train": "train a sparse network: a recipe by name, or any model with any data",
+    "frontier": "train many networks at once and draw accuracy over weights",
     "inspect": "show a network's tensors, how sparse they are, and what its file takes",
     "compress": "write a network with zeros to a file that is truly smaller",
     "export": "write a network for programs without PyTorch: C code with the weights in it, or a page that runs it",

@@ -94,7 +94,7 @@ def parse(argv: list[str]) -> Command[Run[Any]]:
     name, flags = ("", argv) if argv[:1] == [] or argv[0].startswith("-") else (argv[0], argv[1:])
     if not name and not {"-h", "--help"} & set(flags):
         raise ValueError(f"say what to train: {', '.join(known)}")
-    run = _named(name or "lenet5")
+    run = named(name or "lenet5")
     method, flags = _without("--method", flags)
     if method and METHODS[method] is not type(run.method):
         run = dataclasses.replace(run, method=METHODS[method]())
@@ -109,7 +109,8 @@ def parse(argv: list[str]) -> Command[Run[Any]]:
     return parsed
 
 
-def _named(name: str) -> Run[Any]:
+def named(name: str) -> Run[Any]:
+    """The run of a recipe, or the plain one of a model."""
     if name in RECIPES:
         return RECIPES[name]()
     if name in MODELS:

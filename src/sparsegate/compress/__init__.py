@@ -1,6 +1,6 @@
 """Files that are truly smaller, accounted for to the bit."""
 
-from .chain import trace
+from .chain import trace, unchecked
 from .container import encode_safetensors
 from .cost import Cost, position_entropy
 from .deadpaths import Removed, remove_dead_paths
@@ -41,4 +41,5 @@ __all__ = [
     "shrink",
     "trace",
     "tune_",
+    "unchecked",
 ]

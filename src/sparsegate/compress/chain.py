@@ -92,7 +92,7 @@ class _Shapes(fx.Interpreter):
 def trace(model: nn.Module, example: Example) -> fx.Graph:
     """The operations of a model's forward; in their `meta`, the `shape` of what they make of the example."""
     try:
-        with _unchecked():
+        with unchecked():
             traced = fx.symbolic_trace(model)
     except Exception as error:
         raise ValueError(
@@ -115,7 +115,7 @@ def _first_line(error: Exception) -> str:
 
 
 @contextlib.contextmanager
-def _unchecked() -> Iterator[None]:
+def unchecked() -> Iterator[None]:
     """Lets models through whose signatures jaxtyping checks: torch.fx traces with stand-ins, which are no tensors."""
     disabled = config.jaxtyping_disable
     config.update("jaxtyping_disable", True)

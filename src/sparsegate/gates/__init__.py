@@ -1,15 +1,16 @@
 """Gates on the weights of any model."""
 
 from .average import average
-from .census import Census, ClosedLayer, Reading
+from .census import UNDECIDED, Census, ClosedLayer, Reading, has_closed
 from .draw import Draw, Sample, Threshold
 from .finish import finish
-from .gate import Gate
+from .gate import Gate, where_open
 from .install import gate, gated_weights, gates, require_gates, unwrapped, weights
 from .select import Select
 from .start import Constant, LargestWeights, Start
 
 __all__ = [
+    "UNDECIDED",
     "Census",
     "ClosedLayer",
     "Constant",
@@ -26,7 +27,9 @@ __all__ = [
     "gate",
     "gated_weights",
     "gates",
+    "has_closed",
     "require_gates",
     "unwrapped",
     "weights",
+    "where_open",
 ]

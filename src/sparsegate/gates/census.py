@@ -83,12 +83,16 @@ class Census:
         for name, number in reading.kept.items():
             if number == 0 and name not in self._warned:
                 self._warned.add(name)
-                warnings.warn(
-                    f"every gate of {name} has closed, so the layer passes on only its bias; lower Penalty.count or "
-                    "the gates' learning rate, start the gates higher, or leave the layer out: Select(skip=...)",
-                    ClosedLayer,
-                    stacklevel=4,  # _alarm, take, no_grad's wrapper, the caller
-                )
+                # stacklevel: _alarm, take, no_grad's wrapper, the caller
+                warnings.warn(has_closed(name), ClosedLayer, stacklevel=4)
+
+
+def has_closed(name: str) -> str:
+    """What to tell about a weight whose gates have all closed."""
+    return (
+        f"every gate of {name} has closed, so the layer passes on only its bias; lower Penalty.count or "
+        "the gates' learning rate, start the gates higher, or leave the layer out: Select(skip=...)"
+    )
 
 
 def _undecided(each: Gate) -> Bool[Tensor, "..."]:

@@ -2,6 +2,8 @@
 
 from .comparison_page import comparison_page
 from .figure import INK, save_figure
+from .frontier_plot import plot_frontier
+from .frontier_table import comma_separated, frontier_table
 from .run_page import run_page
 from .sizes import draw_sizes, mean_sizes, quantile
 from .speed_plot import PLOT_MISSING, plot_speed
@@ -18,11 +20,14 @@ __all__ = [
     "NetworkView",
     "TensorBits",
     "aligned",
+    "comma_separated",
     "comparison_page",
     "draw_sizes",
+    "frontier_table",
     "layer_table",
     "markdown",
     "mean_sizes",
+    "plot_frontier",
     "plot_speed",
     "quantile",
     "run_page",

@@ -6,15 +6,17 @@ from .exhibit import Exhibit
 from .exhibits import EXHIBITS
 from .make import Made, make
 from .page import reproduction_page
-from .recipes import RECIPES
+from .recipes import PUPILS, RECIPES, Pupil
 from .training import train_all
 
 __all__ = [
     "EXHIBITS",
+    "PUPILS",
     "RECIPES",
     "Archive",
     "Exhibit",
     "Made",
+    "Pupil",
     "in_words",
     "make",
     "reproduction_page",

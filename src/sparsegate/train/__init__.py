@@ -1,13 +1,16 @@
 """Runs, and the loop that trains them."""
 
 from .batches import Batches
+from .checkpoint import Checkpoints
 from .evaluate import accuracy, count_biases, count_layers, count_sizes
 from .folder import RunFolder
+from .heap import keep_freed_memory
 from .launch import MemoryShortError, is_main_process, leave_group, train
 from .loop import DivergedError
-from .network import empty_network
+from .network import empty_network, fresh_network
 from .provenance import machine, versions
 from .run import Run
+from .seed import fold
 from .stop import Stop
 from .teacher import Teacher
 from .view import augments_of, view_of
@@ -15,6 +18,7 @@ from .watch import TensorBoard, Watcher, Watchers
 
 __all__ = [
     "Batches",
+    "Checkpoints",
     "DivergedError",
     "MemoryShortError",
     "Run",
@@ -30,7 +34,10 @@ __all__ = [
     "count_layers",
     "count_sizes",
     "empty_network",
+    "fold",
+    "fresh_network",
     "is_main_process",
+    "keep_freed_memory",
     "leave_group",
     "machine",
     "train",

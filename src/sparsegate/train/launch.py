@@ -17,19 +17,17 @@ from torch import nn
 
 from sparsegate.data import Dataset, Storing, load_data
 from sparsegate.methods import Dense
-from sparsegate.models import MODELS, load_weights_
 from sparsegate.record import Record
 
-from .evaluate import accuracy, count_layers
+from .evaluate import accuracy
 from .folder import RunFolder
 from .heap import keep_freed_memory
 from .loop import Loop
+from .network import fresh_network
 from .run import Run
-from .seed import fold
 from .shard import is_sharding
 from .view import view_of
 from .watch import Watcher
-from .weights import read_weights
 
 
 class MemoryShortError(RuntimeError):
@@ -61,7 +59,7 @@ def train(
     watch = watch if watch is not None and os.environ.get("RANK", "0") == "0" else Watcher()
     try:
         data = load_data(run.data, Storing(run.stored_size, run.bad_images, progress=watch.decoded))
-        model, num_weights = _build(run, data)
+        model, num_weights = fresh_network(run, data)
         accelerator = _accelerator(run)
         sharding = is_sharding(accelerator, run.method, shard)
         baseline = _baseline(run, data, model, accelerator)
@@ -96,21 +94,6 @@ def _settled(run: Run[Any], train_dense: Callable[[Run[Any]], Record]) -> Run[An
         return run
     baseline = train_dense(replace(run, method=Dense(), average=None)).validation
     return replace(run, method=replace(run.method, target=replace(target, baseline=baseline)))
-
-
-def _build(run: Run[Any], data: Dataset) -> tuple[nn.Module, int]:
-    """The model with its first weights, and how many they are."""
-    build = MODELS[run.model]
-    wanted = build.image_shape  # type: ignore[attr-defined]
-    fits = data.resizable and data.image_shape[0] == wanted[0]
-    if data.image_shape != wanted and not fits:
-        raise ValueError(f"{run.model} takes images of shape {wanted}, {run.data} has {data.image_shape}")
-    torch.manual_seed(fold(run.seed, "weights"))
-    model = build(num_classes=data.num_classes)
-    num_weights = sum(layer.total for layer in count_layers(model))
-    if run.weights:
-        load_weights_(model, read_weights(run.weights), new_head=run.new_head)
-    return model, num_weights
 
 
 def _baseline(run: Run[Any], data: Dataset, model: nn.Module, accelerator: Accelerator) -> float | None:

@@ -1,4 +1,4 @@
-"""The network that a run ends with, before it has learned anything."""
+"""The networks that a run begins and ends with, before they have learned anything."""
 
 from __future__ import annotations
 
@@ -9,11 +9,30 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
+from sparsegate.data import Dataset
 from sparsegate.method import Method
-from sparsegate.models import MODELS
+from sparsegate.models import MODELS, load_weights_
 
+from .evaluate import count_layers
 from .run import Run
+from .seed import fold
 from .teacher import Teacher
+from .weights import read_weights
+
+
+def fresh_network(run: Run[Any], data: Dataset) -> tuple[nn.Module, int]:
+    """The model with its first weights, not yet prepared by the run's method, and how many they are."""
+    build = MODELS[run.model]
+    wanted = build.image_shape  # type: ignore[attr-defined]
+    fits = data.resizable and data.image_shape[0] == wanted[0]
+    if data.image_shape != wanted and not fits:
+        raise ValueError(f"{run.model} takes images of shape {wanted}, {run.data} has {data.image_shape}")
+    torch.manual_seed(fold(run.seed, "weights"))
+    model = build(num_classes=data.num_classes)
+    num_weights = sum(layer.total for layer in count_layers(model))
+    if run.weights:
+        load_weights_(model, read_weights(run.weights), new_head=run.new_head)
+    return model, num_weights
 
 
 def empty_network(run: Run[Any], num_classes: int = 10) -> nn.Module:

@@ -10,6 +10,7 @@ from sparsegate.train import Run
 
 from . import cifar10, compare, gates, photographs, stand_ins
 from .lenet5 import demo, method1, method2
+from .small import PUPILS, Pupil
 
 RECIPES: Registry[Callable[[], Run[Any]]] = Registry(
     "recipe",
@@ -53,4 +54,4 @@ RECIPES: Registry[Callable[[], Run[Any]]] = Registry(
     },
 )
 
-__all__ = ["RECIPES"]
+__all__ = ["PUPILS", "RECIPES", "Pupil"]

@@ -1,0 +1,19 @@
+"""Many small networks trained as one, each as if it were alone."""
+
+from .finished import finished
+from .launch import train_many
+from .loop import ManyLoop
+from .member import Member, check_agreement
+from .teacher import Ensemble, Opinion
+from .watch import ManyWatcher
+
+__all__ = [
+    "Ensemble",
+    "ManyLoop",
+    "ManyWatcher",
+    "Member",
+    "Opinion",
+    "check_agreement",
+    "finished",
+    "train_many",
+]

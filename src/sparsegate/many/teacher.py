@@ -1,0 +1,72 @@
+"""A teacher's logits for every training image at every shift, computed once instead of at every step."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from sparsegate.data import Normalise, Shift, Split
+
+BATCH = 1000
+
+
+class Opinion:
+    """What a teacher says about shifted images: for MNIST with two pixels 25 times 55,000 times ten numbers."""
+
+    def __init__(self, logits: Float[Tensor, "image shift classes"], pixels: int) -> None:
+        self.logits, self.pixels = logits, pixels
+
+    @classmethod
+    @torch.no_grad()
+    def of(cls, teacher: nn.Module, split: Split, normalise: Normalise, pixels: int) -> Opinion:
+        """Asks the teacher, in eval, about every image and shift of a split on the split's device."""
+        teacher.eval()
+        shift, device = Shift(pixels), split.labels.device
+        span = torch.arange(-pixels, pixels + 1, device=device)
+        said = []
+        for begin in range(0, len(split), BATCH):
+            images = split.images[begin : begin + BATCH]
+            each = [
+                teacher(normalise(shift.apply(images, offset.expand(len(images), 2))))
+                for offset in torch.cartesian_prod(span, span).view(-1, 2)
+            ]
+            said.append(torch.stack(each, 1).float())
+        return cls(torch.cat(said), pixels)
+
+    def __call__(
+        self, chosen: Int64[Tensor, " batch"], offsets: Int64[Tensor, "batch 2"]
+    ) -> Float[Tensor, "batch classes"]:
+        """The logits for these images, moved by these offsets."""
+        span = 2 * self.pixels + 1
+        place = (offsets[:, 0] + self.pixels) * span + offsets[:, 1] + self.pixels
+        return self.logits[chosen, place]
+
+
+class Ensemble(nn.Module):
+    """Several networks as one: the mean of their logits."""
+
+    def __init__(self, *members: nn.Module) -> None:
+        super().__init__()
+        self.members = nn.ModuleList(members)
+
+    def forward(self, images: Float[Tensor, "batch channel height width"]) -> Float[Tensor, "batch classes"]:
+        """The mean logits."""
+        return torch.stack([member(images) for member in self.members]).mean(0)
+
+
+def soft_loss(
+    logits: Float[Tensor, "batch classes"],
+    wanted: Float[Tensor, "batch classes"],
+    temperature: Float[Tensor, " batch"],
+) -> Float[Tensor, " batch"]:
+    """How far the softened logits are from the teacher's, for each image, times the temperature squared (Hinton 2015).
+
+    >>> soft_loss(torch.tensor([[1.0, 3.0]]), torch.tensor([[1.0, 3.0]]), torch.tensor([2.0]))
+    tensor([0.])
+    """
+    # The square keeps the gradients at the size that those of the labels have.
+    mine = F.log_softmax(logits / temperature[:, None], 1)
+    theirs = F.log_softmax(wanted / temperature[:, None], 1)
+    return F.kl_div(mine, theirs, reduction="none", log_target=True).sum(1) * temperature**2

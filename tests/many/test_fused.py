@@ -1,0 +1,39 @@
+"""The step in one pass is the step."""
+
+from importlib.util import find_spec
+
+import pytest
+import torch
+
+from sparsegate.many.fused import move_fused_
+from sparsegate.many.update import Rates, Stacked, move_
+
+pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
+SHAPE = (3, 7, 200)
+
+
+def stacked(gated, sampled, tilted, averaged):
+    torch.manual_seed(1)
+    some = lambda wanted, *shape: torch.rand(*shape) if wanted else None
+    return Stacked(
+        torch.rand(*SHAPE) - 0.5,
+        torch.rand(*SHAPE) - 0.5,
+        some(gated, *SHAPE),
+        some(gated, *SHAPE),
+        some(sampled, *SHAPE),
+        some(averaged, *SHAPE),
+        some(gated, 3),
+        some(tilted, 3),
+    )
+
+
+@pytest.mark.parametrize(
+    "kinds", [(False, False, False, False), (True, False, False, False), (True, True, True, True)], ids=str
+)
+def test_everything_moves_alike(kinds):
+    one, other = stacked(*kinds), stacked(*kinds)
+    grad, rates = torch.randn(*SHAPE), Rates(*(torch.rand(3) for _ in range(7)))
+    move_(one, grad, rates)
+    move_fused_(other, grad, rates)
+    for name in ("weight", "speed", "gate", "gate_speed", "average"):
+        torch.testing.assert_close(getattr(other, name), getattr(one, name))

@@ -1,0 +1,32 @@
+"""The recipes with a teacher are those whose results are kept."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from sparsegate.many import check_agreement
+from sparsegate.reproduce import PUPILS
+from sparsegate.study import Study
+
+RESULTS = Path(__file__).parents[2] / "results"
+
+
+@pytest.mark.parametrize("name", list(PUPILS))
+def test_a_result_was_made_by_its_recipe(name):
+    pupil, study = PUPILS[name](), Study.load(RESULTS / f"{name}.json")
+    assert study.title == PUPILS[name].__doc__
+    assert [record.run["seed"] for record in study.records] == [0, 1, 2, 3, 4]
+    for record in study.records:
+        wanted = dataclasses.replace(pupil.member.run, seed=record.run["seed"]).to_json()
+        method, settings = record.run["method"], {**record.run, "method": None}
+        assert {name: wanted["method"][name] for name in method} == method
+        assert {name: None if name == "method" else wanted[name] for name in settings} == settings
+        assert 0.99 * pupil.member.most <= record.kept <= pupil.member.most
+
+
+def test_networks_of_one_kind_are_trained_as_one():
+    for model in ("lenet5", "lenet300"):
+        pupils = [PUPILS[name]() for name in PUPILS if name.startswith(f"{model}-")]
+        check_agreement([pupil.member for pupil in pupils])
+        assert len({pupil.teachers for pupil in pupils}) == 1
