@@ -131,12 +131,9 @@ class Run(Generic[AnyMethod]):
         """
         method = dict(value["method"])
         kind = METHODS[method.pop("name")]
-        kinds = {field.name: field.type for field in dataclasses.fields(cls)}
-        own = {name: each for name, each in value.items() if name in kinds and name != "method"}
-        own |= {"stop": Stop(**value["stop"])} if "stop" in value else {}
-        return cls(
-            **{**{name: _from_plain(None, each) for name, each in own.items()}, "method": _from_plain(kind, method)}
-        )
+        stop = {"stop": Stop(**value["stop"])} if "stop" in value else {}
+        own = {name: _from_plain(None, each) for name, each in value.items() if name != CONTENT}
+        return cls(**{**own, **stop, "method": _from_plain(kind, method)})
 
 
 def _check_training(run: Run[Any]) -> None:
