@@ -42,7 +42,7 @@ def starting(name):
             place = getattr(place, part)
         place.add_module(last, nn.Linear(100, 10))
     prepared = gates(RECIPES[name]().method.prepare(small))
-    return {path.removesuffix(".weight"): each.gate for path, each in prepared.items()}
+    return {path.removesuffix(".weight"): each.gate.detach() for path, each in prepared.items()}
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,10 @@ class RunFolder:
     pack: bool = True
     """Whether the finished network is written to small files too: a minute for a hundred million weights."""
 
+    def __post_init__(self) -> None:
+        if self.save_every < 1:
+            raise ValueError(f"save_every is a number of epochs, at least 1, got {self.save_every}")
+
     @property
     def network(self) -> Path:
         """The finished network's state dict."""

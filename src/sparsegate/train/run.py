@@ -141,12 +141,9 @@ class Run(Generic[AnyMethod]):
         """
         method = dict(value["method"])
         kind = METHODS[method.pop("name")]
-        kinds = {field.name: field.type for field in dataclasses.fields(cls)}
-        own = {name: each for name, each in value.items() if name in kinds and name != "method"}
-        own |= {name: _from_plain(part, value[name]) for name, part in PARTS.items() if name in value}
-        return cls(
-            **{**{name: _from_plain(None, each) for name, each in own.items()}, "method": _from_plain(kind, method)}
-        )
+        own = {name: _from_plain(None, each) for name, each in value.items() if name != CONTENT}
+        parts = {name: _from_plain(part, value[name]) for name, part in PARTS.items() if name in value}
+        return cls(**{**own, **parts, "method": _from_plain(kind, method)})
 
 
 def _check_training(run: Run[Any]) -> None:
