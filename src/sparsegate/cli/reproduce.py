@@ -7,7 +7,7 @@ import shlex
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import tyro
 from rich import progress
@@ -29,6 +29,7 @@ from sparsegate.train import Run
 from .flags import parse_flags
 
 ALL = "all"
+LONG = 3600.0  # seconds; longer training is done only if asked for
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Command:
     """Makes a table or figure of the paper: ours, the paper's, the difference and a verdict.
 
     NAME is an exhibit, or all of them; without it they are listed. Records that exist, committed or made here, are
-    used; what is missing is trained first, and the same command goes on where it was interrupted.
+    used; what is missing is trained first, unless that takes long, and the same command goes on where it stopped.
     """
 
     name: Annotated[str, tyro.conf.Positional] = ""
@@ -60,8 +61,8 @@ class Command:
     fresh: bool = False
     """Train anew what has a committed record; runs in the folder of runs still count."""
 
-    train: bool = True
-    """Train what is missing; with --no-train the exhibit is made of the records that there are."""
+    train: Literal["short", "always", "never"] = "short"
+    """When to train what is missing: if it takes less than an hour, always, or never; else the records there are do."""
 
     page: Path = Path("docs/reproduction.md")
     """The page that `all` writes, with its pictures in a folder beside it."""
@@ -102,13 +103,18 @@ def _train(names: list[str], command: Command, words: str, console: Console) -> 
     runs = {run.name: run for name in names for run in archive.missing(EXHIBITS[name], command.seeds)}
     if not runs:
         return
-    if not command.train:
-        console.print(f"{len(runs)} runs have no record and are left out; without --no-train they are trained")
+    if command.train == "never":
+        console.print(f"{len(runs)} runs have no record and are left out")
         return
     waiting = list(runs.values())
     console.print(f"{len(waiting)} runs have no record; timing some steps of them ...")
     seconds = seconds_for(waiting, archive.records()) / command.processes
-    console.print(f"training will take about {in_words(seconds)} on this machine; it can be interrupted and goes on")
+    if command.train == "short" and seconds > LONG:
+        console.print(
+            f"training them takes about {in_words(seconds)} on this machine: --train always does; left out now"
+        )
+        return
+    console.print(f"training takes about {in_words(seconds)} on this machine; it can be interrupted and goes on")
     _watched(waiting, command, words, console)
 
 

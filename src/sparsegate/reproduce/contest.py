@@ -49,9 +49,10 @@ class Entry:
         """Mean validation accuracy, by which networks are chosen."""
         return self.study.summary(lambda record: record.validation).mean
 
-    def noise(self) -> float:
-        """The standard error of the mean test accuracy."""
-        return self.test.spread / math.sqrt(len(self.study.records))
+    def noise(self, otherwise: float = 0.0) -> float:
+        """The standard error of the mean test accuracy; with one seed, by a spread from elsewhere."""
+        num_seeds = len(self.study.records)
+        return (self.test.spread if num_seeds > 1 else otherwise) / math.sqrt(num_seeds)
 
 
 def best_gates(entries: Iterable[Entry], *, at_most: float) -> Entry | None:
@@ -65,6 +66,6 @@ def standing(gates: Entry | None, other: Entry) -> str:
     if gates is None:
         return "no gates so small"
     difference = gates.test.mean - other.test.mean
-    noise = 2 * math.hypot(gates.noise(), other.noise())
+    noise = 2 * math.hypot(gates.noise(other.test.spread), other.noise(gates.test.spread))
     word = "level" if abs(difference) <= noise else "ahead" if difference > 0 else "behind"
     return f"{word} ({difference:+.2f}, with {gates.kept.mean:,.0f})"

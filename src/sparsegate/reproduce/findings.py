@@ -70,13 +70,20 @@ class Findings:
     def _checks(self) -> str:
         if not self.checks:
             return ""
-        reasons = dict.fromkeys(f"{each.tolerance.within:g}: {each.tolerance.reason}" for each in self.checks)
-        why = "\n".join(f"- Tolerance {reason}." for reason in reasons)
+        reasons: dict[str, list[float]] = {}
+        for each in self.checks:
+            reasons.setdefault(each.tolerance.reason, []).append(each.tolerance.within)
+        why = "\n".join(f"- Tolerance {_range(within)}: {reason}." for reason, within in reasons.items())
         return f"{markdown([CHECK_HEADS, *map(_check_row, self.checks)])}\n\n{why}"
 
     def _claims(self) -> str:
         rows = [(each.text, each.evidence or "-", each.verdict) for each in self.claims]
         return markdown([("the paper says", "ours", "verdict"), *rows]) if rows else ""
+
+
+def _range(numbers: list[float]) -> str:
+    low, high = min(numbers), max(numbers)
+    return f"{low:g}" if low == high else f"{low:g} to {high:g}"
 
 
 def _check_row(check: Check) -> Row:

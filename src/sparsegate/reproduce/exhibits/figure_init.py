@@ -31,7 +31,7 @@ def claims(curves: Curves) -> tuple[Claim, ...]:
 SWEEP = Sweep(
     "start of the gates, with lambda1 = lambda2 = 1",
     "start of the gates ($\\lambda_1 = \\lambda_2 = 1$)",
-    (0.3, 0.4, START, 0.6, 0.7, 0.8, 0.9),
+    (0.3, START, 0.7, 0.9),
     lambda value, draw: fc1_gated(bimodal=1.0, count=1.0, draw=draw, start=value),
     claims,
 )

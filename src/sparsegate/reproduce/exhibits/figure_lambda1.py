@@ -28,7 +28,7 @@ def claims(curves: Curves) -> tuple[Claim, ...]:
 SWEEP = Sweep(
     "lambda1, with lambda2 = 1",
     "$\\lambda_1$, with $\\lambda_2 = 1$",
-    (0.0, 0.5, 1.0, 2.0, 3.0, 4.0),
+    (0.0, 1.0, 2.0, 4.0),
     lambda value, draw: fc1_gated(bimodal=value, count=1.0, draw=draw),
     claims,
 )

@@ -9,7 +9,7 @@ from sparsegate.registry import Registry
 from sparsegate.train import Run
 
 from . import compare, gates, stand_ins
-from .lenet5 import demo, method1, method2, paper_size
+from .lenet5 import demo, method1, method2
 
 RECIPES: Registry[Callable[[], Run[Any]]] = Registry(
     "recipe",
@@ -17,7 +17,6 @@ RECIPES: Registry[Callable[[], Run[Any]]] = Registry(
         "lenet5-demo": demo,
         "lenet5-method1": method1,
         "lenet5-method2": method2,
-        "lenet5-paper-size": paper_size,
         "lenet5-gates-18k": gates.gates_18k,
         "lenet5-gates-22k": gates.gates_22k,
         "lenet5-gates-36k": gates.gates_36k,

@@ -11,9 +11,9 @@ from sparsegate.train import Run
 DrawName = Literal["threshold", "sample"]
 DRAWS: tuple[DrawName, ...] = ("threshold", "sample")
 
-START = 0.5
-GATE_LR = 100.0
-EPOCHS = 4
+START = 0.505
+GATE_LR = 70.0
+EPOCHS = 5
 
 
 def fc1_gated(

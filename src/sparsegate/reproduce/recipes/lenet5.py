@@ -24,8 +24,3 @@ def method1() -> Run[LearnedGates]:
 def method2() -> Run[LearnedGates]:
     """The paper's more accurate network: 19x at 99.33 % there."""
     return Run(epochs=80, method=LearnedGates(penalty=Penalty(count=3.0)))
-
-
-def paper_size() -> Run[LearnedGates]:
-    """The size of the paper's Method-1, some 18K weights, where that is compared layer by layer."""
-    return Run(epochs=40, method=LearnedGates(penalty=Penalty(count=0.85)))
