@@ -7,7 +7,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from sparsegate.methods import Dense, LearnedGates
+from sparsegate.methods import Dense, LearnedGates, Magnitude
 from sparsegate.models import LeNet300
 from sparsegate.penalty import Penalty
 from sparsegate.target import Target
@@ -229,3 +229,8 @@ def test_a_target_moves_the_gates_by_themselves():
 def test_a_run_is_frozen():
     with pytest.raises(dataclasses.FrozenInstanceError):
         Run().epochs = 3
+
+
+def test_settings_within_settings_come_back_as_they_were():
+    run = Run(method=Magnitude(factors=(("conv*", 0.5), ("fc2.*", 1.0))))
+    assert Run.from_json(json.loads(json.dumps(run.to_json()))) == run
