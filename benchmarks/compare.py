@@ -43,15 +43,16 @@ def main() -> None:
     # The longest first, so that none is alone at the end.
     tasks.sort(key=lambda task: -task[1].epochs)
     for name, record in trained(tasks, options.processes, options.limit):
-        found[name][record.name] = record
+        found[name][Run.from_json(record.run).name] = record
         print(f"{name} {record.run['seed']}: {record.kept} ({record.rate:.1f}x) {record.seconds:.0f} s", flush=True)
         wanted = [run.name for run in runs[name]]
         save(name, command, [found[name][run] for run in wanted if run in found[name]], options.results)
 
 
 def recorded(path: Path) -> dict[str, Record]:
-    """The records of a study by the name of their run; none if there is no study yet."""
-    return {record.name: record for record in Study.load(path).records} if path.exists() else {}
+    """The records of a study by the name that their run has today; none if there is no study yet."""
+    records = Study.load(path).records if path.exists() else ()
+    return {Run.from_json(record.run).name: record for record in records}
 
 
 def trained(tasks: Iterable[Task], processes: int, limit: float) -> Iterator[tuple[str, Record]]:

@@ -11,7 +11,7 @@ from typing import Any
 from sparsegate.atomic import write_atomically
 
 FORMAT = 1
-SIZE_EDGES = tuple(2.0 ** (place / 4) for place in range(-80, 13))
+SIZE_EDGES: tuple[float, ...] = tuple(2.0 ** (place / 4) for place in range(-80, 13))
 """Borders between the bins of `Record.sizes`: quarters of an octave, from 2^-20 to 8."""
 
 

@@ -4,7 +4,10 @@ import pytest
 import torch
 from torch import nn
 
+from sparsegate.kernels import KERNELS
 from sparsegate.layers import Fastfood, Hadamard
+
+with_kernels = pytest.mark.skipif(KERNELS is None, reason="kernels not built")
 
 
 def fastfood(inputs, out, **settings):
@@ -71,3 +74,73 @@ def test_it_starts_with_outputs_as_large_as_he_starts_them():
 def test_features_below_one_are_refused():
     with pytest.raises(ValueError, match="features is at least 1, got 0"):
         fastfood(4, 4, features=0)
+
+
+@with_kernels
+@pytest.mark.parametrize(("inputs", "out"), [(1, 1), (2, 3), (6, 20), (9, 16), (16, 16), (17, 70), (800, 1024)])
+@pytest.mark.parametrize("batch", [(), (0,), (1,), (2, 3)])
+@pytest.mark.parametrize("has_bias", [True, False])
+@torch.no_grad()
+def test_the_kernel_computes_what_torch_computes(inputs, out, batch, has_bias):
+    layer = Fastfood(nn.Linear(inputs, out, bias=has_bias))
+    for each in layer.parameters():
+        each.normal_()
+    x = torch.randn(*batch, inputs)
+    torch.testing.assert_close(layer.fused(x), layer.plain(x), atol=1e-4, rtol=1e-4)
+
+
+@with_kernels
+@torch.no_grad()
+def test_several_threads_compute_the_same():
+    layer, x = fastfood(800, 1024), torch.randn(64, 800)
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        alone = layer.fused(x)
+        torch.set_num_threads(3)
+        assert torch.equal(layer.fused(x), alone)
+    finally:
+        torch.set_num_threads(threads)
+
+
+@with_kernels
+def test_the_kernel_serves_where_no_gradient_is_wanted():
+    layer, x = fastfood(800, 1024), torch.randn(5, 1600)[:, ::2]
+    with torch.no_grad():
+        fused, plain = layer.fused(x), layer.plain(x)
+        assert not torch.equal(fused, plain)  # rounded otherwise, so they can be told apart
+        assert torch.equal(layer(x), fused)
+    assert torch.equal(layer(x), plain)
+    assert layer(x).requires_grad
+
+
+@pytest.mark.parametrize("inputs", [8, 8193])  # the larger is beyond what the kernel serves
+@torch.no_grad()
+def test_what_the_kernel_does_not_serve_is_computed_by_torch(inputs):
+    layer = fastfood(inputs, 4).double() if inputs == 8 else fastfood(inputs, 4)
+    x = torch.randn(2, inputs, dtype=layer.scales.dtype)
+    assert torch.equal(layer(x), layer.plain(x))
+
+
+@with_kernels
+@torch.no_grad()
+def test_the_kernel_is_left_out_of_transforms_and_autocast():
+    layer, x = fastfood(8, 8), torch.randn(3, 8)
+    torch.testing.assert_close(torch.vmap(layer)(x), layer.plain(x))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(layer(x), layer.plain(x))
+
+
+@with_kernels
+@pytest.mark.parametrize(("inputs", "size", "features"), [(3, 3, 1), (5, 4, 1), (4, 16384, 1), (4, 4, 0)])
+def test_the_kernel_refuses_sizes_that_it_does_not_know(inputs, size, features):
+    assert KERNELS.sg_fastfood(None, 1, inputs, size, features, None, None, None, None, None, None, 1) == -1
+
+
+@with_kernels
+@torch.no_grad()
+def test_a_spoilt_order_reads_nothing_outside():
+    layer, x = fastfood(8, 8), torch.randn(2, 8)
+    wanted = layer.fused(x)
+    layer.order += 8 << 40
+    assert torch.equal(layer.fused(x), wanted)

@@ -1,12 +1,15 @@
 """Architecture learning: narrow layers, which shrink can cut."""
 
+import copy
+
 import pytest
 import torch
 from torch import nn
 
 import sparsegate as sg
+from sparsegate.layers import GatedRectifier
 from sparsegate.methods import Architecture
-from sparsegate.models import LeNet5
+from sparsegate.models import LeNet5, LeNet300
 
 
 def gates(model):
@@ -99,8 +102,55 @@ def test_a_model_with_one_layer_is_refused():
 
 @pytest.mark.parametrize(
     "settings",
-    [{"count": -1.0}, {"bimodal": -1.0}, {"start": 1.1}, {"gate_lr": 0.0}, {"gate_momentum": 1.0}, {"freeze": 0.0}],
+    [
+        {"count": -1.0},
+        {"bimodal": -1.0},
+        {"depth": -1.0},
+        {"start": 1.1},
+        {"gate_lr": 0.0},
+        {"gate_momentum": 1.0},
+        {"freeze": 0.0},
+    ],
 )
 def test_settings_that_cannot_be_are_refused(settings):
     with pytest.raises(ValueError, match="got"):
         Architecture(**settings)
+
+
+def test_with_a_price_of_the_depth_rectifiers_have_gates_that_the_price_opens():
+    method = Architecture(count=0.0, depth=2.0, ramp=0.0, gate_lr=0.1, gate_momentum=0.0)
+    model = method.prepare(LeNet300())
+    rectifiers = [module for module in model.modules() if isinstance(module, GatedRectifier)]
+    assert [each.straight.item() for each in rectifiers] == pytest.approx([0.1, 0.1])
+    method.loss_term(model, 0.0).backward()
+    assert [each.straight.grad.item() for each in rectifiers] == pytest.approx([-1.0, -1.0])  # a half of the price each
+    own = [each for group in method.optimizer(model).param_groups for each in group["params"]]
+    assert len(own) == 4
+    assert len(own) + len(method.weights(model)) == len(list(model.parameters()))
+
+
+@pytest.mark.parametrize("straight", [(False, False), (True, False), (False, True), (True, True)])
+def test_a_layer_that_became_linear_is_merged_and_nothing_changes(straight):
+    torch.manual_seed(0)
+    method = Architecture(depth=1.0)
+    model, images = method.prepare(LeNet300()), torch.randn(8, 1, 28, 28)
+    for module, is_straight in zip(
+        [each for each in model.modules() if isinstance(each, GatedRectifier)], straight, strict=True
+    ):
+        module.straight.data.fill_(float(is_straight))
+    wanted = model(images)
+    finished = method.finish(copy.deepcopy(model))
+    assert [name for name, _ in finished.named_parameters()] == [name for name, _ in LeNet300().named_parameters()]
+    torch.testing.assert_close(finished(images), wanted, atol=1e-4, rtol=1e-4)
+    alive = [int((getattr(finished, name).weight != 0).any(1).sum()) for name in ("fc1", "fc2")]
+    # Twice the reader's units where a layer is linear.
+    assert alive[1] == (20 if straight[1] else 100)
+    assert alive[0] == (2 * alive[1] if straight[0] else 300)
+
+
+def test_a_model_without_a_layer_that_could_become_linear_is_refused():
+    class Narrow(nn.Sequential):
+        image_shape = (4,)
+
+    with pytest.raises(ValueError, match="the model has none; set depth to 0"):
+        Architecture(depth=1.0).prepare(Narrow(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2)))

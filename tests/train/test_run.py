@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from sparsegate.methods import METHODS, Dense, LearnedGates
+from sparsegate.methods import METHODS, Dense, LearnedGates, Magnitude
 from sparsegate.penalty import Penalty
 from sparsegate.train import Run
 
@@ -141,3 +141,8 @@ def test_a_run_comes_back_from_json(run):
 def test_a_run_is_frozen():
     with pytest.raises(dataclasses.FrozenInstanceError):
         Run().epochs = 3
+
+
+def test_settings_within_settings_come_back_as_they_were():
+    run = Run(method=Magnitude(factors=(("conv*", 0.5), ("fc2.*", 1.0))))
+    assert Run.from_json(json.loads(json.dumps(run.to_json()))) == run

@@ -16,6 +16,7 @@ SIGNATURES = {
     "sg_chain": (POINTER, POINTER, POINTER, LONG, POINTER, LONG, LONG, LONG),
     "sg_chain_scratch": (POINTER, LONG, LONG),
     "sg_count_ones": (POINTER, LONG, INT),
+    "sg_fastfood": (*(POINTER, LONG, LONG, LONG, LONG), *(POINTER,) * 6, INT),
     "sg_gaps_write": (POINTER, LONG, POINTER, LONG, INT, POINTER, LONG, INT, POINTER, LONG, INT, INT),
     "sg_variant": (),
 }

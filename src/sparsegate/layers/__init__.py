@@ -4,6 +4,7 @@ from .acdc import Acdc
 from .circulant import Circulant
 from .codebook import Codebook, check_codebook
 from .cosine import Cosine
+from .depth import GatedRectifier, Lowered, is_rectified, straighten_
 from .dropout import add_dropout, dropout_rates, remove_dropout, scale_dropout_
 from .fastfood import Fastfood
 from .hadamard import Hadamard
@@ -25,11 +26,13 @@ __all__ = [
     "Codebook",
     "Cosine",
     "Fastfood",
+    "GatedRectifier",
     "GatedUnits",
     "Hadamard",
     "Layer",
     "LayerHessian",
     "LowRank",
+    "Lowered",
     "Masked",
     "Noisy",
     "Predicted",
@@ -43,6 +46,7 @@ __all__ = [
     "cut_to_",
     "divergence",
     "dropout_rates",
+    "is_rectified",
     "layers_of",
     "linears",
     "masks",
@@ -52,6 +56,7 @@ __all__ = [
     "remove_masks",
     "replace_",
     "scale_dropout_",
+    "straighten_",
     "unwrap_",
     "wrap_",
 ]

@@ -69,8 +69,8 @@ def matrix(size: int, device: torch.device) -> Float[Tensor, "n n"]:
             [ 0.7071, -0.7071]])
     """
     place = torch.arange(size, dtype=torch.float64)
-    waves = torch.cos(math.pi / size * torch.outer(place, place + 0.5)) * (2 / size) ** 0.5
-    waves[0] *= 0.5**0.5
+    waves = torch.cos(math.pi / size * torch.outer(place, place + 0.5)) * math.sqrt(2 / size)
+    waves[0] /= math.sqrt(2)
     return waves.float().to(device)
 
 

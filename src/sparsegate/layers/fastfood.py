@@ -6,8 +6,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from sparsegate.kernels import KERNELS
+
 from .hadamard import Hadamard
 from .stand_in import StandIn
+
+MAX_SIZE = 8192  # of a transform that the kernel serves
 
 
 class Fastfood(StandIn):
@@ -42,9 +46,35 @@ class Fastfood(StandIn):
         self.to(layer.weight.device, layer.weight.dtype)
 
     def forward(self, x: Float[Tensor, "*batch inputs"]) -> Float[Tensor, "*batch features"]:
-        """The features, before the model's own non-linearity."""
+        """The features, before the model's own non-linearity; by one kernel on a CPU where no gradient is wanted."""
+        return self.fused(x) if self._can_fuse(x) else self.plain(x)
+
+    def plain(self, x: Float[Tensor, "*batch inputs"]) -> Float[Tensor, "*batch features"]:
+        """The features, step by step in torch."""
         padded = nn.functional.pad(x, (0, self.size - x.shape[-1])).unsqueeze(-2)
         mixed = self.hadamard(padded * self.signs)
         shuffled = mixed.flatten(-2).index_select(-1, self.get_buffer("order")).unflatten(-1, self.gains.shape)
         mixed = self.hadamard(shuffled * self.gains).flatten(-2)[..., : self.features]
         return mixed * self.scales if self.bias is None else torch.addcmul(self.bias, mixed, self.scales)
+
+    def fused(self, x: Float[Tensor, "*batch inputs"]) -> Float[Tensor, "*batch features"]:
+        """The features by the kernel in C, without a gradient."""
+        assert KERNELS is not None
+        x = x.contiguous()
+        tensors = [each.contiguous() for each in (self.signs, self.get_buffer("order"), self.gains, self.scales)]
+        bias = None if self.bias is None else self.bias.contiguous()
+        out = x.new_empty((*x.shape[:-1], self.features))
+        sizes = x.shape[:-1].numel(), x.shape[-1], self.size, self.features
+        places = [*(each.data_ptr() for each in tensors), None if bias is None else bias.data_ptr()]
+        done = KERNELS.sg_fastfood(x.data_ptr(), *sizes, *places, out.data_ptr(), torch.get_num_threads())
+        assert done == 0
+        return out
+
+    def _can_fuse(self, x: Tensor) -> bool:
+        """Whether the kernel gives all that is asked for: plain tensors on a CPU, and no gradient."""
+        if type(x) is not Tensor or KERNELS is None or self.size > MAX_SIZE or torch.is_grad_enabled():
+            return False
+        followed = torch.compiler.is_compiling() or torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
+        followed = followed or torch._C._are_functorch_transforms_active() or torch.is_autocast_enabled("cpu")
+        tensors = (x, *self.parameters())
+        return not followed and all(each.is_cpu and each.dtype == torch.float32 for each in tensors)

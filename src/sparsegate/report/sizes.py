@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any
@@ -34,7 +35,7 @@ def quantile(counts: Sequence[float], fraction: float) -> float:
         if through >= wanted and counts[place]:
             part = (wanted - before) / counts[place]
             low = SIZE_EDGES[max(0, place - 1)]
-            return float(low * 2 ** (part / 4)) if 0 < place < len(SIZE_EDGES) else low
+            return low * math.exp2(part / 4) if 0 < place < len(SIZE_EDGES) else low
         before = through
     return SIZE_EDGES[-1]
 

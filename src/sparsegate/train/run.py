@@ -117,7 +117,7 @@ def _plain(value: Any) -> Any:
 
 def _from_plain(kind: Any, value: Any) -> Any:
     if isinstance(value, list):
-        return tuple(value)
+        return tuple(_from_plain(Any, each) for each in value)
     if not dataclasses.is_dataclass(kind):
         return value
     kinds = get_type_hints(kind)
