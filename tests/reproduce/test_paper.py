@@ -48,5 +48,5 @@ def test_no_variance_of_a_bernoulli_draw_is_above_a_quarter():
 
 def test_every_number_is_listed_once_with_its_place():
     places = [(each.table, each.row, each.column) for each in paper.numbers()]
-    assert len(set(places)) == len(places) == 157
+    assert len(set(places)) == len(places) == 142
     assert all(each.value >= 0 for each in paper.numbers())

@@ -47,8 +47,8 @@ class FigureMethod(Exhibit):
         canvas.set(xlim=(0, 1), ylim=(0, 1))
         canvas.axis("off")
         _matrix(figure, 0.03, UPPER, weights, "$W$", "weights")
-        _matrix(figure, 0.03, LOWER, gates, "$G$", "gates in [0, 1]", between=(0, 1), colours="Greys")
-        _matrix(figure, 0.46, LOWER, mask, "$G^s$", "mask of 0 and 1", between=(0, 1), colours="Greys")
+        _matrix(figure, 0.03, LOWER, gates, "$G$", "gates in [0, 1]", between=(0.0, 1.0), colours="Greys")
+        _matrix(figure, 0.46, LOWER, mask, "$G^s$", "mask of 0 and 1", between=(0.0, 1.0), colours="Greys")
         _matrix(figure, 0.80, MIDDLE, np.where(mask, weights, np.nan), "$W^s$", "sparse weights")
         _wires(canvas)
         return True
