@@ -33,7 +33,7 @@ def group(prices: Sequence[float], **options: Any) -> list[Member]:
     return [member(price, **options) for price in prices]
 
 
-FIVE = {"model": "lenet5", "epochs": 90}
+FIVE = {"model": "lenet5", "epochs": 48}
 THREE = {"model": "lenet300", "epochs": 80}
 HALF = {"share": 0.5, "temperature": 2.0}
 SIZES = (4305, 1435, 861)  # 100, 300 and 500 times fewer than 430 500
@@ -60,7 +60,7 @@ ROUNDS: dict[str, dict[str, list[Member]]] = {
     },
     "second": {
         "lenet300": [
-            member(price, most=most, shift=1, lr=lr, **HALF, **THREE)
+            member(price, most=most, shift=1, lr=lr, model="lenet300", epochs=70, **HALF)
             for lr, prices in ((0.03, (6, 11)), (0.06, (5, 9)), (0.1, (4, 7.5)))
             for price, most in zip(prices, (3914, 2662), strict=True)
         ],
@@ -74,8 +74,7 @@ ROUNDS: dict[str, dict[str, list[Member]]] = {
             *three_sizes((3, 14, 25), lr=0.1, **HALF, **FIVE),
             *three_sizes((4, 18, 33), shift=1, **HALF, **FIVE),
             *three_sizes((4, 19, 35), weight_decay=0.0, **HALF, **FIVE),
-            *three_sizes((4, 19, 35), gates={"freeze": 0.6, "ramp": 0.4}, **HALF, **FIVE),
-            *three_sizes((4, 19, 35), average=0.999, **HALF, **FIVE),
+            *three_sizes((4, 19, 35), gates={"gate_lr": 10.0}, **HALF, **FIVE),
         ],
     },
 }

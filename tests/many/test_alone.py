@@ -58,6 +58,7 @@ def test_dense_networks(small, tmp_path):
     compare(others(small(method=Dense())), tmp_path)
 
 
+@pytest.mark.slow
 def test_bf16(small, tmp_path):
     runs = others(small(precision="bf16", method=GATES))
     many = train_many(runs, folder=tmp_path / "many")

@@ -37,7 +37,7 @@ def network(folder, member):
     return (folder / member.name / "network.safetensors").read_bytes()
 
 
-@pytest.mark.parametrize("stops", [StopsAt(epoch=3), StopsAt(step=22)])
+@pytest.mark.parametrize("stops", [StopsAt(epoch=3), pytest.param(StopsAt(step=22), marks=pytest.mark.slow)])
 def test_what_was_interrupted_goes_on_as_if_nothing_had_happened(stops, small, tmp_path):
     run = small(epochs=4, method=dataclasses.replace(GATES, draw="sample"))
     members = [Member(run, average=0.9), Member(dataclasses.replace(run, seed=1), most=20_000)]

@@ -50,3 +50,11 @@ def test_a_member_ends_with_the_number_it_may_keep(small):
     assert loop.stack.factor[1] == 1.0
     assert 0.99 * 5000 <= loop.epochs[0][-1].kept <= 5000
     assert loop.epochs[0][-1].kept < loop.epochs[1][-1].kept
+
+
+def test_a_member_whose_gates_stop_in_the_last_epoch_is_cut_all_the_same(small):
+    run = small(epochs=1, method=LearnedGates(freeze=0.9))
+    loop = ManyLoop([Member(run, most=3000)], load_data(run.data), torch.device("cpu"))
+    loop.train()
+    left = [each for name, each in loop.stack.finished().items() if name.endswith("weight")]
+    assert 0.99 * 3000 <= sum(int(torch.count_nonzero(each)) for each in left) <= 3000

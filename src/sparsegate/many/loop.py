@@ -71,6 +71,7 @@ class ManyLoop:
             self.seconds += time.perf_counter() - began
             self._checkpoint(number + 1, last=number + 1 == epochs)
             self.watch.measured([each[-1] for each in self.epochs])
+        self._cut(epochs)  # of those whose gates stop only in the last epoch
 
     def _epoch(self, number: int, drawn: tuple[Tensor, Tensor]) -> None:
         count = self.inputs.steps
