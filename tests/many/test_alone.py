@@ -20,13 +20,22 @@ def others(run: Run, **differences) -> list[Run]:
     return [run, dataclasses.replace(run, seed=5, lr=0.05, momentum=0.8, weight_decay=1e-3, shift=1, **differences)]
 
 
+def near(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    """Whether histograms agree but for a few gates that rounding takes over an edge."""
+    moved = sum(abs(a - b) for a, b in zip(one, other, strict=True))
+    return moved <= 2e-4 * sum(other)
+
+
 def compare(runs, tmp_path):
     many = train_many(runs, folder=tmp_path / "many")
     for found, run in zip(many, runs, strict=True):
         wanted = train(run, folder=tmp_path / "alone")
-        assert [vars(epoch) for epoch in found.epochs] == [
-            pytest.approx(vars(epoch), rel=1e-4, abs=1e-6) for epoch in wanted.epochs
-        ]
+        for one, other in zip(found.epochs, wanted.epochs, strict=True):
+            assert near(one.gates, other.gates)
+            numbers = [vars(dataclasses.replace(epoch, gates=())) for epoch in (one, other)]
+            assert numbers[0].pop("gates") == numbers[1].pop("gates") == ()
+            assert numbers[0] == pytest.approx(numbers[1], rel=1e-4, abs=1e-6)
+        assert found.first_gates == wanted.first_gates
         assert (found.name, found.layers, found.biases_kept) == (wanted.name, wanted.layers, wanted.biases_kept)
         assert (found.validation, found.test) == (wanted.validation, wanted.test)
         networks = [

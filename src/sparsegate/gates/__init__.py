@@ -1,7 +1,7 @@
 """Gates on the weights of any model."""
 
 from .average import average
-from .census import UNDECIDED, Census, ClosedLayer, Reading, has_closed
+from .census import UNDECIDED, Census, ClosedLayer, Reading, has_closed, histogram
 from .draw import Draw, Sample, Threshold
 from .finish import finish
 from .gate import Gate, where_open
@@ -28,6 +28,7 @@ __all__ = [
     "gated_weights",
     "gates",
     "has_closed",
+    "histogram",
     "require_gates",
     "unwrapped",
     "weights",

@@ -68,7 +68,7 @@ class Census:
             variance=self._mean([each.draw.variance(each.gate) for each in drawn]),
             undecided=self._mean([_undecided(each).float().mean() for each in drawn]),
             flipped=self._mean([(mask ^ self._masks.get(name, mask)).float().mean() for name, mask in masks.items()]),
-            histogram=tuple(torch.stack([_histogram(each.gate) for each in drawn]).sum(0).tolist()),
+            histogram=tuple(torch.stack([histogram(each.gate) for each in drawn]).sum(0).tolist()),
         )
         self._masks = masks
         self._alarm(reading)
@@ -99,11 +99,11 @@ def _undecided(each: Gate) -> Bool[Tensor, "..."]:
     return (each.gate > UNDECIDED[0]) & (each.gate < UNDECIDED[1])
 
 
-def _histogram(gate: Tensor) -> Int64[Tensor, " bin"]:
+def histogram(gate: Tensor) -> Int64[Tensor, " bin"]:
     """Counts in equal parts of [0, 1], over all processes if the gates are sharded."""
     here = gate.to_local() if isinstance(gate, DTensor) else gate
     # An edge belongs to the part below, as 0.5 itself is closed.
-    bins = (here.detach() * NUM_BINS).ceil_().sub_(1).clamp_(0, NUM_BINS - 1).int()
+    bins = (here.detach() * NUM_BINS).ceil_().sub_(1).clamp_(0, NUM_BINS - 1).nan_to_num_().int()
     counts = torch.bincount(bins.flatten(), minlength=NUM_BINS)
     if not isinstance(gate, DTensor):
         return counts

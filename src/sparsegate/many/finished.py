@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from sparsegate.compress import remove_dead_paths
 from sparsegate.record import Record
-from sparsegate.train import count_biases, count_layers, empty_network, machine, versions
+from sparsegate.train import count_biases, count_layers, count_sizes, empty_network, machine, versions
 
 from .loop import ManyLoop
 from .reading import accuracies
@@ -53,6 +53,8 @@ def _record(loop: ManyLoop, place: int, model: nn.Module, validation: float, tes
         epochs=tuple(loop.epochs[place]),
         seconds=round(loop.seconds, 1),
         notes=(*member.about(), *_price(loop, place), *loop.notes[place]),
+        sizes=count_sizes(model),
+        first_gates=loop.first_gates[place],
     )
 
 

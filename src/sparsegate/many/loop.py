@@ -106,7 +106,7 @@ class ManyLoop:
     def _checkpoint(self, epochs: int, *, last: bool) -> None:
         if self.checkpoints is None or not (last or time.perf_counter() - self.saved >= self.every):
             return
-        notes = {"epochs": [[vars(each) for each in one] for one in self.epochs]}
+        notes = {"epochs": [[vars(each) for each in one] for one in self.epochs], "first_gates": self.first_gates}
         self.checkpoints.save(epochs, self.stack, [], {**notes, "notes": self.notes, "seconds": self.seconds})
         self.saved = time.perf_counter()
 
@@ -114,11 +114,13 @@ class ManyLoop:
         """Loads the last checkpoint; says how many epochs it has behind it."""
         notes: dict[str, Any] = {}
         first = 0
+        self.first_gates = [self.readings.histogram(place) for place in range(len(self.members))]
         if self.checkpoints is not None:
             first, notes = self.checkpoints.resume(self.stack, [])
         if first:
-            self.epochs = [[Epoch(**each) for each in one] for one in notes["epochs"]]
+            self.epochs = [[Epoch.from_json(each) for each in one] for one in notes["epochs"]]
             self.notes, self.seconds = notes["notes"], notes["seconds"]
+            self.first_gates = [tuple(each) for each in notes["first_gates"]]
         self.readings.take(0, [0.0] * len(self.members), [0.0] * len(self.members))  # flips count from here
         return first
 

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from sparsegate.data import Normalise, Split
-from sparsegate.gates import UNDECIDED, has_closed
+from sparsegate.gates import UNDECIDED, has_closed, histogram
 from sparsegate.record import Epoch
 
 from .stack import Stack
@@ -45,11 +45,17 @@ class Readings:
                 flipped=float(flipped[place]),
                 keep=float(keep[place]),
                 variance=float(variance[place]),
+                gates=self.histogram(place),
             )
             for place in members
         ]
         closed = [[has_closed(name) for name, row in zip(self.sizes, kept, strict=True) if not row[m]] for m in members]
         return epochs, closed
+
+    def histogram(self, place: int) -> tuple[int, ...]:
+        """How many gates of a member lie where; empty if it has none."""
+        each = [histogram(one.gate[place]) for one in self.stack.gated.values() if one.gate is not None]
+        return tuple(torch.stack(each).sum(0).tolist()) if each else ()
 
     def _counts(self) -> tuple[Int64[Tensor, "weight member"], Float[Tensor, "kind member"]]:
         """Open gates of every weight; then undecided and flipped gates, expected open ones, variance, in all."""
