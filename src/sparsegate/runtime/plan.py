@@ -10,6 +10,7 @@ from torch import Tensor, fx, nn
 
 from sparsegate.export import hard_wire
 
+from .dense_part import DENSE_KERNELS, DensePart
 from .part import sparse_part
 from .pieces import Piece, follows, pieces
 
@@ -33,10 +34,12 @@ def planned(
     copied = fx.GraphModule(graph, copy.deepcopy(graph.graph))
     if channels_last:
         _lay_out_(copied)
+    if channels_last or not {*kernels.values()}.isdisjoint(DENSE_KERNELS):
+        _allow_any_layout_(copied)
     nodes = {node.name: node for node in copied.graph.nodes}
     for number, group in enumerate(groups):
         part = sparse_part(group, kernels[group[0].name])
-        if len(groups) == 1 and _is_all_of(group, graph):
+        if len(groups) == 1 and not isinstance(part, DensePart) and _is_all_of(group, graph):
             return part.forward
         copied.add_module(f"sparse_{number}", part)
         first, last = nodes[group[0].nodes[0].name], nodes[group[-1].nodes[-1].name]
@@ -50,13 +53,14 @@ def planned(
 
 
 def _lay_out_(graph: fx.GraphModule) -> None:
-    """Gives every convolution a copy of its weights with the channels last; the model keeps its own.
-
-    What comes out of them cannot always be viewed as before, so views may copy, and the output is laid out as usual.
-    """
+    """Gives every convolution a copy of its weights with the channels last; the model keeps its own."""
     for name, module in list(graph.named_modules()):
         if isinstance(module, nn.Conv2d):
             graph.set_submodule(name, copy.deepcopy(module).to(memory_format=torch.channels_last))  # type: ignore[call-overload]
+
+
+def _allow_any_layout_(graph: fx.GraphModule) -> None:
+    """Views may copy, as images with their channels last cannot always be viewed; the output is laid out as usual."""
     for node in graph.graph.nodes:
         if node.op == "call_method" and node.target == "view" and torch.dtype not in map(type, node.args):
             node.target = "reshape"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from .chain import Layer
+from .chain import PATCH, Layer
 from .matrix import LANES, Rows, Slices
 
 Doubles = NDArray[np.float64]
@@ -51,7 +51,7 @@ def panel_linear(
 ) -> Float[Tensor, "batch features"]:
     """A linear layer on sixteen images at a time, or on several times sixteen."""
     lanes, x = LANES * vectors, images.double().flatten(1).numpy().T
-    sums = tile(layer.rows(single=False, lanes=lanes, tile=1), lanes, x, np.zeros(1, np.int64), _bias(layer))
+    sums = tile(layer.rows(single=False, lanes=lanes, tile=(1, 1)), lanes, x, np.zeros(1, np.int64), _bias(layer))
     return _followed(layer, torch.from_numpy(sums).permute(2, 0, 1)[..., None]).flatten(1)
 
 
@@ -97,7 +97,7 @@ def _conv(layer: Layer, images: Tensor, *, single: bool) -> Tensor:
     height, width = layer.conv_shape
     lanes = 1 if single else LANES
     first = (np.arange(height)[:, None] * layer.phase(single=single)[1] + np.arange(width)).reshape(-1)
-    rows = layer.rows(single=single, lanes=lanes, tile=28 * LANES if single else min(28, width))
+    rows = layer.rows(single=single, lanes=lanes, tile=(1, 28 * LANES) if single else PATCH)
     sums = tile(rows, lanes, place(layer, images, single=single), first, _bias(layer))
     shape = (len(layer.weight), height, width, len(images))
     return _followed(layer, torch.from_numpy(sums).reshape(shape).permute(3, 0, 1, 2)).flatten(1)

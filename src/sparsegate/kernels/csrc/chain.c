@@ -9,8 +9,6 @@ static int omp_get_thread_num(void) { return 0; }
 static int omp_get_num_threads(void) { return 1; }
 #endif
 
-enum { PLAIN, AVX2, AVX512 };
-
 /* The best variant for this processor. */
 KERNEL int64_t sg_variant(void)
 {

@@ -1,0 +1,57 @@
+/* Shares the tiles of a dense convolution by Winograd's method among threads. */
+#include "winograd.h"
+#include "chain.h"
+#include "kernels.h"
+
+#if defined(_OPENMP)
+#include <omp.h>
+#else
+static int omp_get_thread_num(void) { return 0; }
+static int omp_get_num_threads(void) { return 1; }
+#endif
+
+static RunTiles run_for(int64_t variant)
+{
+#if defined(__x86_64__)
+    if (variant == AVX512)
+        return sg_tiles_avx512;
+    if (variant == AVX2)
+        return sg_tiles_avx2;
+#endif
+    (void)variant;
+    return sg_tiles_plain;
+}
+
+static int64_t inputs_of(const Winograd *conv)
+{
+    return POINTS * ((conv->block + LANES) * conv->channels + LANES); /* groups are filled up, by less than one tile each */
+}
+
+/* Floats of scratch memory that `sg_winograd` needs. */
+KERNEL int64_t sg_winograd_scratch(const Winograd *conv, int64_t num_threads)
+{
+    return num_threads * (inputs_of(conv) + POINTS * (conv->block * conv->rows + LANES));
+}
+
+/* Sends `count` images through the convolution; with few blocks of tiles threads share each, otherwise a block is one's. */
+KERNEL int64_t sg_winograd(const Winograd *conv, const float *in, float *out, int64_t count, float *scratch,
+                           int64_t num_threads, int64_t variant)
+{
+    const RunTiles run = run_for(variant);
+    const int64_t down = (conv->conv_height + conv->out_tile - 1) / conv->out_tile;
+    const int64_t across = (conv->conv_width + conv->out_tile - 1) / conv->out_tile;
+    const int64_t all_tiles = count * down * across, num_blocks = (all_tiles + conv->block - 1) / conv->block;
+    const int together = num_threads > 1 && num_blocks < 4 * num_threads;
+#pragma omp parallel num_threads(num_threads) if (num_threads > 1)
+    {
+        int me = omp_get_thread_num(), all = omp_get_num_threads();
+        float *mine = scratch + (together ? 0 : me) * sg_winograd_scratch(conv, 1);
+        Tiles tiles = {conv, in, out, mine, mine + inputs_of(conv), 0, 0, together ? me : 0, together ? all : 1};
+        for (int64_t b = together ? 0 : me; b < num_blocks; b += together ? 1 : all) {
+            tiles.first = b * conv->block;
+            tiles.count = all_tiles - tiles.first < conv->block ? all_tiles - tiles.first : conv->block;
+            run(&tiles);
+        }
+    }
+    return 0;
+}

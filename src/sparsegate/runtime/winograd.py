@@ -1,0 +1,113 @@
+"""A dense convolution by Winograd's method: a quarter of the multiplications for 3 x 3 taps, two fifths for 5 x 5."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy.typing import NDArray
+from torch import Tensor
+
+from sparsegate.kernels import KERNELS
+
+from .chain import VARIANT, Layer, _scratch
+from .matrix import LANES, LONG, POINTER
+
+TILE = 6
+"""Inputs of a tile in each direction; with so many taps, 7 - taps outputs come of them."""
+PLACES = np.array([0, 1, -1, 2, -2])
+"""Where polynomials are multiplied, besides infinity (Lavin and Gray 2015: F(4 x 4, 3 x 3))."""
+OTHERS = np.array([np.delete(PLACES, k) for k in range(len(PLACES))])
+NEAR = 512 * 1024
+"""Bytes of transformed inputs and sums of a block of tiles: they stay in the second cache."""
+LEAST = 28
+"""Tiles of a block: fewer, and the weights come from memory again and again."""
+STRIP = 2 * LANES
+
+
+class CWinograd(ctypes.Structure):
+    """`Winograd` of winograd.h."""
+
+    _fields_ = (
+        *((name, LONG) for name in ("channels", "rows", "height", "width", "pad_y", "pad_x")),
+        *((name, LONG) for name in ("conv_height", "conv_width", "out_tile", "relu", "pool", "block")),
+        ("weight", POINTER),
+        ("bias", POINTER),
+    )
+
+
+def weights_forth(taps: int) -> NDArray[np.float64]:
+    """The matrix G that takes a line of weights to the six places.
+
+    >>> weights_forth(3)[1]
+    array([-0.16666667, -0.16666667, -0.16666667])
+    """
+    scales = 1 / np.prod(PLACES[:, None] - OTHERS, axis=1)
+    finite = scales[:, None] * PLACES[:, None] ** np.arange(taps)
+    return np.concatenate([finite, np.eye(taps)[-1:]])
+
+
+def inputs_forth() -> NDArray[np.float64]:
+    """The matrix B' that takes a line of six inputs there: the coefficients of the products of (x - place).
+
+    >>> inputs_forth()[0]
+    array([ 4.,  0., -5.,  0.,  1.,  0.])
+    """
+    return np.array([*(np.append(np.poly(others)[::-1], 0) for others in OTHERS), np.poly(PLACES)[::-1]])
+
+
+def back(taps: int) -> NDArray[np.float64]:
+    """The matrix A' that takes six products to the outputs.
+
+    >>> back(5)
+    array([[ 1.,  1.,  1.,  1.,  1.,  0.], [ 0.,  1., -1.,  2., -2.,  1.]])
+    """
+    outputs = TILE + 1 - taps
+    finite = PLACES[None, :].astype(float) ** np.arange(outputs)[:, None]
+    return np.concatenate([finite, np.eye(outputs)[:, -1:]], axis=1)
+
+
+def fits_winograd(layer: Layer) -> bool:
+    """Whether the kernel can run a layer: 3 x 3 or 5 x 5 taps, next to each other, channels in sixteens."""
+    if layer.is_linear or layer.groups > 1 or {*layer.stride, *layer.dilation} != {1} or min(layer.conv_shape) < 1:
+        return False
+    rows, channels, *taps = layer.weight.shape
+    return tuple(taps) in ((3, 3), (5, 5)) and rows % LANES == channels % LANES == 0
+
+
+class Winograd:
+    """A convolution with its rectifier and a pool of two by two, packed; takes and gives images with channels last."""
+
+    def __init__(self, layer: Layer) -> None:
+        assert KERNELS is not None
+        self.layer, (rows, channels, taps, _) = layer, layer.weight.shape
+        bias = torch.zeros(rows) if layer.bias is None else layer.bias.detach().float().contiguous()
+        weight = packed(layer.weight)
+        block = max(LEAST, NEAR // (4 * TILE**2 * (channels + rows)))
+        sizes = (channels, rows, *layer.in_shape[1:], *layer.padding, *layer.conv_shape)
+        settings = (TILE + 1 - taps, layer.relu, layer.pool, block)
+        self._packed = CWinograd(*sizes, *settings, weight.ctypes.data, bias.data_ptr())
+        self._keep: tuple[Any, ...] = (weight, bias)
+        self._address, self._run = ctypes.addressof(self._packed), KERNELS.sg_winograd
+        self._scratch = int(KERNELS.sg_winograd_scratch(self._address, 1))
+
+    def __call__(
+        self, images: Float[Tensor, "batch channels height width"], *, variant: int = VARIANT
+    ) -> Float[Tensor, "batch rows out_height out_width"]:
+        """The outputs, by as many threads as torch has."""
+        images, threads = images.contiguous(memory_format=torch.channels_last), torch.get_num_threads()
+        out = torch.empty((len(images), *self.layer.out_shape), memory_format=torch.channels_last)
+        scratch = _scratch(self._scratch * threads)
+        self._run(self._address, images.data_ptr(), out.data_ptr(), len(images), scratch, threads, variant)
+        return out
+
+
+def packed(weight: Float[Tensor, "rows channels taps taps"]) -> NDArray[np.float32]:
+    """The weights at the 36 places, in strips of two vectors of rows: [36, strips * channels * rows of a strip]."""
+    forth, each = weights_forth(weight.shape[-1]), weight.detach().double().numpy()
+    at_places = np.einsum("ay,kcyx,bx->abck", forth, each, forth, optimize=True).reshape(TILE**2, *each.shape[1::-1])
+    strips = [at_places[:, :, row : row + STRIP].reshape(TILE**2, -1) for row in range(0, len(each), STRIP)]
+    return np.ascontiguousarray(np.concatenate(strips, axis=1), np.float32)
