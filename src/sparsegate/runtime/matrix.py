@@ -127,10 +127,10 @@ def spread(height: int, width: int, patch: tuple[int, int], channels: int) -> tu
     (17, 17)
     """
     sizes = [(height + down, width + across) for down in range(4) for across in range(3)]
-    return min(sizes, key=lambda size: (max(_fullest(*size, patch, channels), FEW), prod(size)))
+    return min(sizes, key=lambda size: (max(_fullest(size, patch, channels), FEW), prod(size)))
 
 
-def _fullest(height: int, width: int, patch: tuple[int, int], channels: int) -> int:
-    first = height * width * np.arange(channels)[:, None, None]
-    lines = first + width * np.arange(patch[0])[:, None] + np.arange(patch[1])
+def _fullest(size: tuple[int, int], patch: tuple[int, int], channels: int) -> int:
+    first = prod(size) * np.arange(channels)[:, None, None]
+    lines = first + size[1] * np.arange(patch[0])[:, None] + np.arange(patch[1])
     return int(np.bincount(lines.reshape(-1) % NUM_SETS).max(initial=0))

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from sparsegate.kernels import KERNELS, explain_missing
 
 from .chain import Chain
-from .dense_part import DENSE_KERNELS, DensePart, dense_kernels_for
+from .dense_part import DENSE_KERNELS, dense_kernels_for, dense_part
 from .pieces import Piece
 from .triton_part import TritonPart, why_not
 
@@ -74,7 +74,7 @@ def kernels_for(piece: Piece) -> list[str]:
 
 
 def sparse_part(pieces: list[Piece], kernel: str) -> nn.Module:
-    """What runs these consecutive pieces by a kernel: `chain` takes several, `csr` one linear layer, others any one."""
+    """What runs these consecutive pieces by a kernel: `csr` takes one linear layer, `triton` any one."""
     for piece in pieces:
         able = ["dense", *dense_kernels_for(piece), *kernels_for(piece)]
         if kernel not in able:
@@ -86,5 +86,5 @@ def sparse_part(pieces: list[Piece], kernel: str) -> nn.Module:
         if kernel == "chain":
             return ChainPart(pieces)
         if kernel in DENSE_KERNELS:
-            return DensePart(pieces[0], kernel)
+            return dense_part(pieces, [kernel] * len(pieces))
         return TritonPart(pieces[0]) if kernel == "triton" else CsrPart(pieces[0])

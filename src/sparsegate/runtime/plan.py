@@ -10,7 +10,7 @@ from torch import Tensor, fx, nn
 
 from sparsegate.export import hard_wire
 
-from .dense_part import DENSE_KERNELS, DensePart
+from .dense_part import DENSE_KERNELS, DensePart, dense_part
 from .part import sparse_part
 from .pieces import Piece, follows, pieces
 
@@ -32,13 +32,10 @@ def planned(
     if not groups and not channels_last:
         return model.forward
     copied = fx.GraphModule(graph, copy.deepcopy(graph.graph))
-    if channels_last:
-        _lay_out_(copied)
-    if channels_last or not {*kernels.values()}.isdisjoint(DENSE_KERNELS):
-        _allow_any_layout_(copied)
+    _lay_out_(copied, kernels, channels_last)
     nodes = {node.name: node for node in copied.graph.nodes}
     for number, group in enumerate(groups):
-        part = sparse_part(group, kernels[group[0].name])
+        part = _part(group, [kernels[piece.name] for piece in group])
         if len(groups) == 1 and not isinstance(part, DensePart) and _is_all_of(group, graph):
             return part.forward
         copied.add_module(f"sparse_{number}", part)
@@ -52,10 +49,16 @@ def planned(
     return copied
 
 
-def _lay_out_(graph: fx.GraphModule) -> None:
-    """Gives every convolution a copy of its weights with the channels last; the model keeps its own."""
+def _part(group: list[Piece], kernels: list[str]) -> nn.Module:
+    return dense_part(group, kernels) if kernels[0] in DENSE_KERNELS else sparse_part(group, kernels[0])
+
+
+def _lay_out_(graph: fx.GraphModule, kernels: Mapping[str, str], channels_last: bool) -> None:
+    """Gives every convolution a copy of its weights with the channels last, if wanted; the model keeps its own."""
+    if channels_last or not {*kernels.values()}.isdisjoint(DENSE_KERNELS):
+        _allow_any_layout_(graph)
     for name, module in list(graph.named_modules()):
-        if isinstance(module, nn.Conv2d):
+        if channels_last and isinstance(module, nn.Conv2d):
             graph.set_submodule(name, copy.deepcopy(module).to(memory_format=torch.channels_last))  # type: ignore[call-overload]
 
 
@@ -77,12 +80,16 @@ def _input_shape(graph: fx.GraphModule) -> tuple[int, ...]:
 def _groups(chosen: list[Piece], kernels: Mapping[str, str]) -> list[list[Piece]]:
     groups: list[list[Piece]] = []
     for piece in chosen:
-        joined = groups and kernels[piece.name] == "chain" == kernels[groups[-1][-1].name]
-        if joined and follows(piece, groups[-1][-1]):
+        if groups and _alike(kernels[piece.name], kernels[groups[-1][-1].name]) and follows(piece, groups[-1][-1]):
             groups[-1].append(piece)
         else:
             groups.append([piece])
     return groups
+
+
+def _alike(one: str, other: str) -> bool:
+    """Whether layers by these kernels can be one part."""
+    return one == "chain" == other or (one in DENSE_KERNELS and other in DENSE_KERNELS)
 
 
 def _is_all_of(group: list[Piece], graph: fx.GraphModule) -> bool:

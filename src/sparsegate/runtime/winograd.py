@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from sparsegate.kernels import KERNELS
 
-from .chain import VARIANT, Layer, _scratch
+from .chain import VARIANT, WORTH_A_THREAD, Layer, _scratch
 from .matrix import LANES, LONG, POINTER
 
 TILE = 6
@@ -23,8 +24,10 @@ PLACES = np.array([0, 1, -1, 2, -2])
 OTHERS = np.array([np.delete(PLACES, k) for k in range(len(PLACES))])
 NEAR = 512 * 1024
 """Bytes of transformed inputs and sums of a block of tiles: they stay in the second cache."""
-LEAST = 28
-"""Tiles of a block: fewer, and the weights come from memory again and again."""
+FAR = 4 * 1024 * 1024
+"""Bytes of weights that come from beyond it for every block, so that blocks had better be large."""
+LEAST, MANY = 28, 112
+"""Tiles of a block, at least, and with weights from afar."""
 STRIP = 2 * LANES
 
 
@@ -86,21 +89,24 @@ class Winograd:
         self.layer, (rows, channels, taps, _) = layer, layer.weight.shape
         bias = torch.zeros(rows) if layer.bias is None else layer.bias.detach().float().contiguous()
         weight = packed(layer.weight)
-        block = max(LEAST, NEAR // (4 * TILE**2 * (channels + rows)))
+        block = MANY if weight.nbytes > FAR else max(LEAST, NEAR // (4 * TILE**2 * (channels + rows)))
         sizes = (channels, rows, *layer.in_shape[1:], *layer.padding, *layer.conv_shape)
         settings = (TILE + 1 - taps, layer.relu, layer.pool, block)
         self._packed = CWinograd(*sizes, *settings, weight.ctypes.data, bias.data_ptr())
+        tiles = prod(-(-size // (TILE + 1 - taps)) for size in layer.conv_shape)
+        self._work = tiles * weight.size // LANES  # of one image
         self._keep: tuple[Any, ...] = (weight, bias)
         self._address, self._run = ctypes.addressof(self._packed), KERNELS.sg_winograd
-        self._scratch = int(KERNELS.sg_winograd_scratch(self._address, 1))
+        self.scratch = int(KERNELS.sg_winograd_scratch(self._address, 1))
 
     def __call__(
         self, images: Float[Tensor, "batch channels height width"], *, variant: int = VARIANT
     ) -> Float[Tensor, "batch rows out_height out_width"]:
         """The outputs, by as many threads as torch has."""
-        images, threads = images.contiguous(memory_format=torch.channels_last), torch.get_num_threads()
+        images = images.contiguous(memory_format=torch.channels_last)
+        threads = min(torch.get_num_threads(), 1 + len(images) * self._work // WORTH_A_THREAD)
         out = torch.empty((len(images), *self.layer.out_shape), memory_format=torch.channels_last)
-        scratch = _scratch(self._scratch * threads)
+        scratch = _scratch(self.scratch * threads)
         self._run(self._address, images.data_ptr(), out.data_ptr(), len(images), scratch, threads, variant)
         return out
 
