@@ -20,8 +20,8 @@ DENSE_KERNELS = ("packed", "winograd")
 """oneDNN with weights that are laid out beforehand and the rectifier inside; our own, with fewer multiplications."""
 
 
-NEAR = 16 * 1024 * 1024
-"""Bytes between two layers: images go through all of them in such small numbers, and memory is used again."""
+NEAR = 26 * 1024 * 1024
+"""Bytes between two layers: so few images go through all of them that the same memory serves again and again."""
 
 
 class DensePart(nn.Module):

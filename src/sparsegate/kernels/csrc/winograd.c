@@ -41,6 +41,7 @@ KERNEL int64_t sg_winograd(const Winograd *conv, const float *in, float *out, in
     const int64_t down = (conv->conv_height + conv->out_tile - 1) / conv->out_tile;
     const int64_t across = (conv->conv_width + conv->out_tile - 1) / conv->out_tile;
     const int64_t all_tiles = count * down * across, num_blocks = (all_tiles + conv->block - 1) / conv->block;
+    const int64_t block = num_blocks ? (all_tiles + num_blocks - 1) / num_blocks : 0; /* as equal as can be */
     const int together = num_threads > 1 && num_blocks < 4 * num_threads;
 #pragma omp parallel num_threads(num_threads) if (num_threads > 1)
     {
@@ -48,8 +49,8 @@ KERNEL int64_t sg_winograd(const Winograd *conv, const float *in, float *out, in
         float *mine = scratch + (together ? 0 : me) * sg_winograd_scratch(conv, 1);
         Tiles tiles = {conv, in, out, mine, mine + inputs_of(conv), 0, 0, together ? me : 0, together ? all : 1};
         for (int64_t b = together ? 0 : me; b < num_blocks; b += together ? 1 : all) {
-            tiles.first = b * conv->block;
-            tiles.count = all_tiles - tiles.first < conv->block ? all_tiles - tiles.first : conv->block;
+            tiles.first = b * block;
+            tiles.count = all_tiles - tiles.first < block ? all_tiles - tiles.first : block;
             run(&tiles);
         }
     }
