@@ -84,6 +84,19 @@ def test_many_blocks_and_many_channels_stay_within_a_ten_thousandth():
 
 
 @needs_kernels
+@pytest.mark.parametrize(("taps", "size", "counts"), [(3, 13, {1: 1, 4: 2, 7: 2, 9: 3}), (5, 8, {1: 1, 9: 1})])
+def test_images_side_by_side_do_not_touch(images, taps, size, counts):
+    layer = Layer(torch.randn(16, 16, taps, taps), None, (16, size, size), padding=(taps // 2, taps // 2))
+    for count, side in counts.items():
+        conv, x = Winograd(layer), images(layer, count)
+        assert conv.side_for(count) == side
+        want = reference.chain([layer], x)
+        for variant in range(VARIANT + 1):
+            got = conv(x, variant=variant).flatten(1)
+            assert float((got - want).abs().max()) <= 1e-4 * float(want.abs().max())
+
+
+@needs_kernels
 def test_inputs_in_any_layout_are_taken(images):
     layer = Layer(torch.randn(16, 16, 3, 3), None, (16, 8, 9))
     x = images(layer, 3)

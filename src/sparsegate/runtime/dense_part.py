@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from sparsegate.kernels import KERNELS
 
+from .matrix import LANES
 from .pieces import Piece, padding_of
 from .winograd import Winograd, fits_winograd
 
@@ -32,7 +33,8 @@ class DensePart(nn.Module):
         self.names, self.in_shape = [piece.name for piece in pieces], pieces[0].shapes["in"]
         self._steps = [step for pair in zip(pieces, kernels, strict=True) for step in _steps(*pair)]
         largest = max(prod((len(layer.weight), *layer.conv_shape)) for layer in (each.layer() for each in pieces))
-        self.together = max(1, NEAR // (4 * largest))
+        few = max(1, NEAR // (4 * largest))
+        self.together = few if few < LANES else few // LANES * LANES  # which makes good mosaics
 
     def forward(self, x: Tensor) -> Tensor:
         """The part's output for any number of inputs of the shape that it was made for."""

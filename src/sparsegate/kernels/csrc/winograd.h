@@ -13,6 +13,7 @@ typedef struct {
     int64_t channels, rows; /* that come in and go out: multiples of sixteen */
     int64_t height, width;  /* of the input */
     int64_t pad_y, pad_x;
+    int64_t pitch_y, pitch_x; /* from an image to the next in a mosaic, where neighbours share their padding */
     int64_t conv_height, conv_width; /* of the output before pooling */
     int64_t out_tile;                /* 4 for three taps, 2 for five */
     int64_t relu, pool;              /* the maximum of pool by pool places: 1 or 2 */
@@ -21,13 +22,16 @@ typedef struct {
     const float *bias;               /* [rows] */
 } Winograd;
 
-/* What one thread does: its part of the tiles from `first` on. A tile's number counts images, lines and columns. */
+/* What one thread does: its part of the tiles from `first` on. Tiles lie on mosaics of side by side images, so that fewer of
+ * them reach beyond an image; a tile's number counts mosaics, lines and columns. */
 typedef struct {
     const Winograd *conv;
     const float *in; /* [images][height][width][channels] */
     float *out;      /* [images][height after pooling][width after pooling][rows] */
     float *inputs;   /* [36][groups of tiles][channels / 16][group][16], and 16 floats after each of the 36 */
     float *sums;     /* [36][tiles][rows], and 16 floats after each */
+    int64_t images, side;  /* all images, and how many a mosaic has in a line */
+    int64_t down, across;  /* tiles of a mosaic */
     int64_t first, count;
     int part, num_parts;
 } Tiles;

@@ -3,17 +3,20 @@
 
 #define GROUP (MAX_TILE / 2) /* tiles whose sums for two vectors of rows fit into the registers */
 
-/* Where a tile is: its image and its first output. */
-typedef struct {
-    int64_t image, y, x;
-} NAME(Corner);
-
-INLINE NAME(Corner) NAME(corner)(const Winograd *conv, int64_t tile)
+/* Where place (y, x) of a mosaic is in images of height by width by depth floats, or -1 between images. */
+INLINE int64_t NAME(pixel)(const Tiles *tiles, int64_t mosaic, int64_t y, int64_t x, int64_t height, int64_t width,
+                           int64_t depth)
 {
-    int64_t across = (conv->conv_width + conv->out_tile - 1) / conv->out_tile;
-    int64_t down = (conv->conv_height + conv->out_tile - 1) / conv->out_tile;
-    NAME(Corner) found = {tile / (across * down), tile / across % down * conv->out_tile, tile % across * conv->out_tile};
-    return found;
+    const Winograd *conv = tiles->conv;
+    if (y < 0 || x < 0)
+        return -1;
+    int64_t down = tiles->side > 1 ? y / conv->pitch_y : 0, across = tiles->side > 1 ? x / conv->pitch_x : 0;
+    int64_t image = (mosaic * tiles->side + down) * tiles->side + across;
+    y -= down * conv->pitch_y;
+    x -= across * conv->pitch_x;
+    if (y >= height || x >= width || down >= tiles->side || across >= tiles->side || image >= tiles->images)
+        return -1;
+    return ((image * height + y) * width + x) * depth;
 }
 
 /* Tiles that are multiplied together: as equal as can be. */
@@ -58,18 +61,17 @@ TARGET static void NAME(tiles_in)(const Tiles *tiles)
     const int64_t group = NAME(group_for)(tiles->count), num_groups = (tiles->count + group - 1) / group;
     const int64_t point_step = num_groups * group * conv->channels + LANES;
     for (int64_t i = tiles->part; i < tiles->count; i += tiles->num_parts) {
-        const NAME(Corner) corner = NAME(corner)(conv, tiles->first + i);
-        const float *image = tiles->in + corner.image * conv->height * conv->width * conv->channels;
+        const int64_t tile = tiles->first + i, mosaic = tile / (tiles->down * tiles->across);
+        const int64_t top = tile / tiles->across % tiles->down * conv->out_tile - conv->pad_y;
+        const int64_t left = tile % tiles->across * conv->out_tile - conv->pad_x;
+        int64_t place[POINTS];
+        for (int p = 0; p < POINTS; p++)
+            place[p] = NAME(pixel)(tiles, mosaic, top + p / 6, left + p % 6, conv->height, conv->width, conv->channels);
         float *to = tiles->inputs + (i / group * group * conv->channels + i % group * LANES);
         for (int64_t c = 0; c < conv->channels; c += LANES, to += group * LANES) {
             Vector d[POINTS], half[POINTS];
-            for (int y = 0; y < 6; y++)
-                for (int x = 0; x < 6; x++) {
-                    int64_t iy = corner.y + y - conv->pad_y, ix = corner.x + x - conv->pad_x;
-                    int inside = iy >= 0 && iy < conv->height && ix >= 0 && ix < conv->width;
-                    d[6 * y + x] =
-                        inside ? *NAME(at)(image + (iy * conv->width + ix) * conv->channels + c, 0) : NAME(all)(0);
-                }
+            for (int p = 0; p < POINTS; p++)
+                d[p] = place[p] < 0 ? NAME(all)(0) : *NAME(at)(tiles->in + place[p] + c, 0);
             UNROLL for (int x = 0; x < 6; x++) NAME(forth)(d + x, 6, half + x, 6);
             UNROLL for (int y = 0; y < 6; y++) NAME(forth)(half + 6 * y, 1, d + 6 * y, 1);
             for (int p = 0; p < POINTS; p++)
@@ -136,27 +138,33 @@ TARGET static void NAME(tiles_multiply)(const Tiles *tiles)
 }
 
 /* The outputs of a tile for sixteen rows: bias, maximum of two by two places, rectifier; only those that exist. */
-INLINE void NAME(tile_out)(const int out_tile, const Winograd *conv, Vector *y, NAME(Corner) corner, int64_t row,
+INLINE void NAME(tile_out)(const int out_tile, const Winograd *conv, const Vector *y, const int64_t *place, int64_t row,
                            float *out)
 {
-    const int64_t pool = conv->pool, height = conv->conv_height / pool, width = conv->conv_width / pool;
+    const int64_t pool = conv->pool, side = out_tile / pool;
     const Vector bias = *NAME(at)(conv->bias + row, 0), floor = NAME(all)(conv->relu ? 0 : -INFINITY);
-    float *to = out + ((corner.image * height + corner.y / pool) * width + corner.x / pool) * conv->rows + row;
-    for (int64_t ty = 0; ty < out_tile / pool && corner.y / pool + ty < height; ty++)
-        for (int64_t tx = 0; tx < out_tile / pool && corner.x / pool + tx < width; tx++) {
-            Vector *from = y + pool * (ty * out_tile + tx), most = from[0];
-            if (pool == 2)
-                most = LARGER(LARGER(from[0], from[1]), LARGER(from[out_tile], from[out_tile + 1]));
-            *(Vector *)(void *)(to + (ty * width + tx) * conv->rows) = LARGER(floor, most + bias);
-        }
+    for (int64_t i = 0; i < side * side; i++) {
+        const Vector *from = y + pool * (i / side * out_tile + i % side);
+        Vector most = from[0];
+        if (place[i] < 0)
+            continue;
+        if (pool == 2)
+            most = LARGER(LARGER(from[0], from[1]), LARGER(from[out_tile], from[out_tile + 1]));
+        *(Vector *)(void *)(out + place[i] + row) = LARGER(floor, most + bias);
+    }
 }
 
 INLINE void NAME(tiles_back)(const int out_tile, const Tiles *tiles)
 {
     const Winograd *conv = tiles->conv;
-    const int64_t point_step = tiles->count * conv->rows + LANES;
+    const int64_t point_step = tiles->count * conv->rows + LANES, pool = conv->pool, side = out_tile / pool;
     for (int64_t i = tiles->part; i < tiles->count; i += tiles->num_parts) {
-        const NAME(Corner) corner = NAME(corner)(conv, tiles->first + i);
+        const int64_t tile = tiles->first + i, mosaic = tile / (tiles->down * tiles->across);
+        const int64_t top = tile / tiles->across % tiles->down * side, left = tile % tiles->across * side;
+        int64_t place[16];
+        for (int64_t p = 0; p < side * side; p++)
+            place[p] = NAME(pixel)(tiles, mosaic, top + p / side, left + p % side, conv->conv_height / pool,
+                                   conv->conv_width / pool, conv->rows);
         for (int64_t row = 0; row < conv->rows; row += LANES) {
             const float *from = tiles->sums + i * conv->rows + row;
             Vector m[POINTS], half[POINTS], y[16];
@@ -164,7 +172,7 @@ INLINE void NAME(tiles_back)(const int out_tile, const Tiles *tiles)
                 m[p] = *NAME(at)(from + p * point_step, 0);
             UNROLL for (int x = 0; x < 6; x++) NAME(back)(out_tile, m + x, 6, half + x, 6);
             UNROLL for (int l = 0; l < out_tile; l++) NAME(back)(out_tile, half + 6 * l, 1, y + out_tile * l, 1);
-            NAME(tile_out)(out_tile, conv, y, corner, row, tiles->out);
+            NAME(tile_out)(out_tile, conv, y, place, row, tiles->out);
         }
     }
 }
