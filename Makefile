@@ -32,7 +32,7 @@ sanitize: $(VENV)/.ready-dev ## the C kernels under the address and undefined be
 		src/sparsegate/kernels/csrc/*.c -o "$$folder/kernels.so" && \
 	SPARSEGATE_KERNELS="$$folder/kernels.so" ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="$$(gcc -print-file-name=libasan.so)" \
 		$(BIN)/python -m pytest tests/kernels tests/layers/test_fastfood.py tests/compress/test_gaps.py tests/runtime/test_chain.py \
-		tests/runtime/test_matrix.py tests/runtime/test_network_direct.py
+		tests/runtime/test_matrix.py tests/runtime/test_network_direct.py tests/runtime/test_winograd.py
 
 bench: $(VENV)/.ready-dev ## the cost of gates and of the loop
 	$(BIN)/python benchmarks/epoch_cost.py

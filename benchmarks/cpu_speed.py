@@ -38,6 +38,7 @@ class Bench:
         self._deepsparse = DeepSparse(options.deepsparse) if options.deepsparse else None
         wanted = [EAGER, *(["torch.compile"] if options.compile else []), *options.engines]
         self._engines = [name for name in wanted if RIVALS[name].available()]
+        self._before = _record(options.results) if options.add else {}
         self.rows: list[Row] = []
         self.notes: list[str] = []
         self.left_out: list[str] = []
@@ -68,17 +69,24 @@ class Bench:
         """All that was measured so far."""
         known = {RIVALS[name].package: str(RIVALS[name].version()) for name in self._engines}
         deepsparse = {DEEPSPARSE: self._deepsparse.version} if self._deepsparse else {}
+        rows, command = self._all_rows(), shlex.join(["python", "benchmarks/cpu_speed.py", *sys.argv[1:]])
         return {
             "title": "Networks with zeros on a CPU: milliseconds by every engine, interleaved medians",
-            "command": shlex.join(["python", "benchmarks/cpu_speed.py", *sys.argv[1:]]),
+            "command": "; ".join(dict.fromkeys([*self._before.get("command", "").split("; "), command])).lstrip("; "),
             "machine": machine(),
-            "versions": {**versions(), **known, **deepsparse},
-            "seconds": round(self.seconds),
-            "notes": self.notes,
+            "versions": {**self._before.get("versions", {}), **versions(), **known, **deepsparse},
+            "seconds": round(self.seconds) + self._before.get("seconds", 0),
+            "notes": list(dict.fromkeys([*self._before.get("notes", []), *self.notes])),
             "left_out": self.left_out,
-            "targets": targets(self.rows),
-            "rows": self.rows,
+            "targets": targets(rows),
+            "rows": rows,
         }
+
+    def _all_rows(self) -> list[Row]:
+        """What was measured now, and what an earlier run measured of other cases and batches, in the cases' order."""
+        found = {(row["case"], row["batch"]): row for row in [*self._before.get("rows", []), *self.rows]}
+        order = [case.name for case in CASES]
+        return sorted(found.values(), key=lambda row: (order.index(row["case"]), row["batch"]))
 
     def save(self) -> None:
         """Writes all that was measured so far."""
@@ -123,6 +131,14 @@ class Bench:
                 note = f"{name} failed: {type(error).__name__}: {' '.join(str(error).split())[:200]}"
                 self.notes += [note] if note not in self.notes else []
         return ways
+
+
+def _record(folder: Path) -> dict[str, Any]:
+    """What an earlier run wrote, of cases that still exist; nothing if there was none."""
+    path = folder / "cpu-speed.json"
+    record: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    names = {case.name for case in CASES}
+    return {**record, "rows": [row for row in record.get("rows", []) if row["case"] in names]}
 
 
 def _by_rival(name: str, model: nn.Module, x: Tensor, threads: int) -> Way:
@@ -189,6 +205,7 @@ def options_of(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--deepsparse", type=Path, metavar="PYTHON", help="Python of an environment with DeepSparse")
     parser.add_argument("--seconds", type=float, default=1.0, help="for the engines at one batch of one case")
     parser.add_argument("--time-limit", type=float, default=900, help="begin nothing after so many seconds")
+    parser.add_argument("--add", action="store_true", help="keep what the record has of other cases and batches")
     parser.add_argument("--results", type=Path, default=Path("results"))
     return parser.parse_args(argv)
 

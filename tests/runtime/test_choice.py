@@ -19,7 +19,7 @@ FORCED = Choice(1, 1, "cpu", (LayerChoice("fc1", 0.5, "csr"),))
 
 TABLE = """\
 batch 16, 2 threads, cpu
-layer  sparsity  dense     sparse    chosen
+layer  sparsity  torch     ours      chosen
 conv1  66.00 %   0.500 ms  1.250 ms  dense
 fc1    99.31 %   12.3 ms   0.100 ms  chain
 whole network: 13.0 ms dense, 0.650 ms as chosen, 20.00 times as fast

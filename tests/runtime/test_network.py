@@ -220,7 +220,7 @@ def test_a_kernel_in_a_file_that_nobody_knows_is_refused(model, tmp_path):
     fast.save_choices(tmp_path / "choices.json")
     text = (tmp_path / "choices.json").read_text().replace('"chain"', '"magic"')
     (tmp_path / "choices.json").write_text(text)
-    with pytest.raises(ValueError, match="0 can run here by dense or chain, got 'magic'"):
+    with pytest.raises(ValueError, match=r"0 can run here by dense or .*chain, got 'magic'"):
         sg.sparse(model, EXAMPLE, choices=tmp_path / "choices.json")
 
 

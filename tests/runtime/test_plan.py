@@ -7,6 +7,7 @@ from torch.nn import functional as F
 
 from sparsegate.kernels import KERNELS
 from sparsegate.models import LeNet5, LeNet300
+from sparsegate.runtime.dense_part import dense_kernels_for
 from sparsegate.runtime.part import ChainPart, CsrPart
 from sparsegate.runtime.pieces import pieces, traced
 from sparsegate.runtime.plan import planned, short_cut
@@ -188,6 +189,29 @@ def test_channels_that_stand_last_change_nothing_but_the_layout(sparsified, name
     assert got.is_contiguous()  # as the model's own, so that a caller may view it
     layouts = [m.weight.is_contiguous() for m in model.modules() if isinstance(m, nn.Conv2d)]
     assert all(layouts)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", MODELS)
+def test_packed_convolutions_change_nothing_but_the_layout_between_them(sparsified, name):
+    make, shape = MODELS[name]
+    model = sparsified(shaken(make()))
+    x = torch.randn(3, *shape)
+    graph = traced(model, x)
+    kernels = {piece.name: (dense_kernels_for(piece) or ["dense"])[0] for piece in pieces(graph)}
+    got = planned(model, graph, kernels)(x)
+    torch.testing.assert_close(got, model(x), rtol=1e-5, atol=1e-5)
+    assert got.is_contiguous()
+
+
+@torch.no_grad()
+def test_dense_and_sparse_parts_stand_side_by_side(sparsified):
+    layers = [nn.Conv2d(3, 16, 3), nn.ReLU(), nn.Conv2d(16, 16, 3), nn.Conv2d(16, 8, 3), nn.ReLU(), nn.Flatten()]
+    model, x = sparsified(nn.Sequential(*layers, nn.Linear(200, 5))), torch.randn(20, 3, 11, 11)
+    plan = plan_of(model, x, **{"0": "packed", "2": "winograd"})
+    names = [part.names for part in plan.children() if hasattr(part, "names")]
+    assert names == [["0", "2"], ["3", "6"]]
+    torch.testing.assert_close(plan(x), model(x), rtol=1e-5, atol=1e-5)
 
 
 @torch.no_grad()

@@ -18,9 +18,13 @@ from torch import Tensor
 
 from sparsegate.kernels import KERNELS
 
-from .matrix import LANES, LONG, POINTER, CRows, CSlices, Rows, Slices, Weights, columns_in_block
+from .matrix import LANES, LONG, NEAR, POINTER, CRows, CSlices, Rows, Slices, Weights, columns_in_block, spread
 
 MAX_VECTORS = 4
+PATCH = (2, 7)
+"""Lines and places in a line whose sums a convolution of sixteen images holds in registers, where there are as many."""
+PATCH_NEAR = 34 * 1024
+"""Bytes of input that a block of its channels may touch: searched, and best a little above the first cache."""
 WORTH_A_THREAD = 100_000
 """Steps of a kernel, each some nanoseconds, for which it pays to wake another thread."""
 SMALL = 2**18
@@ -34,7 +38,8 @@ class CLayer(ctypes.Structure):
     _fields_ = (
         *((name, LONG) for name in ("is_linear", "relu", "pad_y", "pad_x", "stride_y", "stride_x", "height", "width")),
         *((name, LONG) for name in ("input_size", "rows", "conv_height", "conv_width", "pool", "pool_stride")),
-        *((name, LONG) for name in ("out_height", "out_width")),
+        *((name, LONG) for name in ("out_height", "out_width", "reach_y", "reach_x")),
+        *((name, LONG) for name in ("patch_lines", "patch_width", "slots")),
         ("bias", POINTER),
         ("work", POINTER),
         ("panel", CRows),
@@ -84,10 +89,15 @@ class Layer:
         """Height and width of one of the stride's phases of the padded input.
 
         For one image, lines that are read in pieces of eight begin where the cache's lines do: then no piece crosses.
+        For sixteen, there may be room after an image, so that those of all channels find a place in the cache.
         """
         sizes = zip(self.in_shape[1:], self.padding, self.stride, strict=True)
         height, width = (-(-(size + 2 * pad) // stride) for size, pad, stride in sizes)
-        return height, _up(width) if single and not self.is_linear and self.conv_shape[1] <= 8 else width
+        if single or self.is_linear or self.stride != (1, 1):
+            return height, _up(width) if single and not self.is_linear and self.conv_shape[1] <= 8 else width
+        down, across = (patch + reach for patch, reach in zip(PATCH, self.reach, strict=True))
+        together = min(self.in_shape[0], PATCH_NEAR // (4 * LANES * down * across))
+        return spread(height, width, (down, across), together)
 
     def input_size(self, *, single: bool) -> int:
         """Floats of the padded input of one image."""
@@ -122,13 +132,26 @@ class Layer:
         column = np.ravel_multi_index(where[1:], weight.shape[1:])
         return Weights(where[0], column, weight[where].astype(np.float32), shape[0])
 
-    def rows(self, *, single: bool, lanes: int, tile: int) -> Rows:
-        """Rows for kernels that keep so many floats for one place, and take `tile` places in a line at a time."""
-        weights, (channel, place) = self.weights, self._places(single)
-        num_channels = self.weight.shape[1]
-        reach = 4 * lanes * (1 if self.is_linear else self.weight.shape[2] * (tile + self.weight.shape[3]))
-        each = columns_in_block(len(weights.value), weights.num_rows, num_channels, reach)
-        return Rows.of(weights, 4 * lanes * place, channel // each)
+    @property
+    def reach(self) -> tuple[int, int]:
+        """Places from the first to the last tap, down and across."""
+        if self.is_linear:
+            return 0, 0
+        down, across = (step * (taps - 1) for step, taps in zip(self.dilation, self.weight.shape[2:], strict=True))
+        return down, across
+
+    @property
+    def slots(self) -> int:
+        """Lines of sums that a convolution of sixteen images keeps for each row."""
+        return max(self.pool, PATCH[0])
+
+    def rows(self, *, single: bool, lanes: int, tile: tuple[int, int]) -> Rows:
+        """Rows for kernels that keep so many floats for one place, and take `tile` lines and places at a time."""
+        channel, place = self._places(single)
+        touched = 4 * lanes * (1 if self.is_linear else prod(map(sum, zip(self.reach, tile, strict=True))))
+        near = PATCH_NEAR if tile == PATCH else NEAR
+        each = columns_in_block(len(self.weights.value), self.weights.num_rows, self.weight.shape[1], touched, near)
+        return Rows.of(self.weights, 4 * lanes * place, channel // each)
 
     def _places(self, single: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The input channel of every weight, and its place in the phases of the padded input."""
@@ -198,7 +221,7 @@ class _Form:
             ctypes.addressof(packed),
             *(len(layers), channels, height, width, prod(layers[-1].out_shape)),
             _up(max(max(layer.input_size(single=single), prod(layer.out_shape)) for layer in layers)),
-            max(len(layer.weight) * layer.pool * layer.conv_shape[1] * LANES for layer in layers),
+            max(len(layer.weight) * layer.slots * layer.conv_shape[1] * LANES for layer in layers),
             max(len(layer.weight) * (_positions(layer) + LANES) for layer in layers),
             vectors,
         )
@@ -216,15 +239,15 @@ class _Form:
             *(layer.is_linear, layer.relu, *layer.padding, *layer.stride),
             *(*layer.phase(single=bool(self.single)), layer.input_size(single=bool(self.single))),
             *(len(layer.weight), *layer.conv_shape, layer.pool, layer.pool_stride, *layer.out_shape[1:]),
-            *(bias.ctypes.data, work.ctypes.data),
+            *(*layer.reach, *PATCH, layer.slots, bias.ctypes.data, work.ctypes.data),
         )
         self._keep += [bias, work]
         if not self.single:
-            made.panel = self._kept(layer.rows(single=False, lanes=LANES * vectors, tile=min(28, layer.conv_shape[1])))
+            made.panel = self._kept(layer.rows(single=False, lanes=LANES * vectors, tile=PATCH))
         elif layer.is_linear:
             made.slices = self._kept(Slices.of(layer.weights))
         else:
-            made.single = self._kept(layer.rows(single=True, lanes=1, tile=28 * LANES))
+            made.single = self._kept(layer.rows(single=True, lanes=1, tile=(1, 28 * LANES)))
         return made
 
     def _kept(self, arrays: Rows | Slices) -> CRows | CSlices:

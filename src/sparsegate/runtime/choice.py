@@ -16,10 +16,11 @@ class LayerChoice:
     name: str
     sparsity: float
     kernel: str
-    """dense (torch), chain (C kernels), triton (those for GPUs), csr (torch's CSR matrices) or hardwired (C code)."""
+    """dense (torch), packed (oneDNN, weights laid out beforehand), winograd (dense, with fewer multiplications), chain
+    (sparse, in C), triton (those for GPUs), csr (torch's CSR matrices) or hardwired (C code)."""
     dense_ms: float | None = None
     sparse_ms: float | None = None
-    """Alone, at the example's batch, by the fastest sparse kernel; none where nothing was measured."""
+    """Alone, at the example's batch, by the fastest kernel that is not torch's; none where nothing was measured."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Choice:
 
     def table(self) -> str:
         """Layer, sparsity, kernel, times: what was chosen and why."""
-        rows = [("layer", "sparsity", "dense", "sparse", "chosen")]
+        rows = [("layer", "sparsity", "torch", "ours", "chosen")]
         rows += [
             (each.name, f"{100 * each.sparsity:.2f} %", _ms(each.dense_ms), _ms(each.sparse_ms), each.kernel)
             for each in self.layers

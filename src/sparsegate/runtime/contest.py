@@ -11,13 +11,14 @@ from torch import Tensor, fx, nn
 from sparsegate.kernels import KERNELS, explain_missing
 
 from .choice import Choice, LayerChoice
+from .dense_part import DENSE_KERNELS, dense_kernels_for
 from .measure import interleaved
 from .part import kernels_for, sparse_part
 from .pieces import Piece, pieces, traced
 from .plan import planned, short_cut
 from .triton_part import why_not
 
-KERNEL_NAMES = ("dense", "chain", "triton", "csr", "hardwired")
+KERNEL_NAMES = ("dense", *DENSE_KERNELS, "chain", "triton", "csr", "hardwired")
 WORTH_TRYING = 0.3
 """Large layers gain nothing from fewer zeros than this."""
 SMALL = 2**19
@@ -35,16 +36,16 @@ def forced(model: nn.Module, example: Tensor, kernel: str) -> Choice:
         raise ValueError(reason)
     layers = []
     for piece in found:
-        usable = kernel in ("dense", "hardwired") or kernel in kernels_for(piece)
+        usable = kernel in ("dense", "hardwired") or kernel in dense_kernels_for(piece) + kernels_for(piece)
         layers.append(LayerChoice(piece.name, piece.sparsity, kernel if usable else "dense"))
     return Choice(len(example), torch.get_num_threads(), str(example.device), tuple(layers))
 
 
 @torch.no_grad()
 def measured(model: nn.Module, example: Tensor) -> Choice:
-    """The fastest of: every layer by the kernel that is faster alone, all sparse, all dense.
+    """The fastest of: every layer by the kernel that is fastest alone, all sparse, all as torch runs them.
 
-    Each is tried with dense convolutions as they are, and with their channels last.
+    Each is tried with torch's convolutions as they are, and with their channels last.
     """
     graph = traced(model, example)
     inputs, found = _inputs(graph, example), pieces(graph)
@@ -69,7 +70,7 @@ def measured(model: nn.Module, example: Tensor) -> Choice:
 
 
 def _candidates(alone: dict[str, str], sparse: dict[str, str]) -> dict[str, dict[str, str]]:
-    """What the whole network is timed with: all dense, each layer as it is best alone, all sparse; none twice."""
+    """What the whole network is timed with: all by torch, each layer as it is best alone, all sparse; none twice."""
     candidates = {"dense": dict.fromkeys(alone, "dense")}
     for name, chosen in (("each", alone), ("all", sparse)):
         if chosen not in candidates.values():
@@ -86,16 +87,27 @@ def _note(found: list[Piece]) -> str:
 
 
 def _timed(piece: Piece, x: Tensor) -> tuple[LayerChoice, str]:
-    """What was measured, and the fastest sparse kernel, even where dense is faster."""
-    kernels = kernels_for(piece) if x.is_cuda else kernels_for(piece)[:1]  # on a CPU csr has never won
-    if not kernels or (piece.sparsity < WORTH_TRYING and piece.module.weight.numel() > SMALL):
+    """What was measured, and the fastest sparse kernel, even where a dense one is faster."""
+    ways: dict[str, Callable[[], object]] = {"dense": partial(piece.dense, x)}
+    for kernel in dense_kernels_for(piece):
+        ways[kernel] = partial(sparse_part([piece], kernel), x.contiguous(memory_format=torch.channels_last))
+    sparse = _worth_trying(piece)
+    parts = {kernel: sparse_part([piece], kernel) for kernel in sparse}
+    ways |= {kernel: partial(short_cut(part, part, len(x)), x) for kernel, part in parts.items()}
+    if len(ways) == 1:
         return LayerChoice(piece.name, piece.sparsity, "dense"), "dense"
-    parts = {kernel: sparse_part([piece], kernel) for kernel in kernels}
-    ways = {kernel: partial(short_cut(part, part, len(x)), x) for kernel, part in parts.items()}
-    times = interleaved({"dense": lambda: piece.dense(x), **ways}, seconds=0.2)
-    sparse = min(kernels, key=lambda kernel: times[kernel])
-    kernel = sparse if times[sparse] < times["dense"] else "dense"
-    return LayerChoice(piece.name, piece.sparsity, kernel, 1e3 * times["dense"], 1e3 * times[sparse]), sparse
+    times = interleaved(ways, seconds=0.2)
+    best, other = (min(names, key=lambda name: times[name]) for names in (ways, [*ways][1:]))
+    chosen = LayerChoice(piece.name, piece.sparsity, best, 1e3 * times["dense"], 1e3 * times[other])
+    return chosen, min(sparse, key=lambda kernel: times[kernel], default=best)
+
+
+def _worth_trying(piece: Piece) -> list[str]:
+    """The sparse kernels that may be faster."""
+    if piece.sparsity < WORTH_TRYING and piece.module.weight.numel() > SMALL:
+        return []
+    kernels = kernels_for(piece)
+    return kernels if piece.module.weight.is_cuda else kernels[:1]  # on a CPU csr has never won
 
 
 def _inputs(graph: fx.GraphModule, example: Tensor) -> dict[str, Tensor]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
+from functools import cache
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +14,7 @@ LANES = 16
 SIDE_BY_SIDE = 8
 NEAR = 24 * 1024
 """Bytes of input that a block of columns may touch: they stay in the first cache, beside the sums."""
+NUM_SETS, FEW = 64, 6  # of the first cache; of the eight lines in each
 WORTH = 8.0
 """Weights that a row should have in a block: fewer, and taking the sums up and putting them down costs more."""
 
@@ -104,12 +107,30 @@ class Slices:
         return CSlices(len(self.start) - 1, *(each.ctypes.data for each in arrays))
 
 
-def columns_in_block(num_weights: int, num_rows: int, num_columns: int, bytes_each: int) -> int:
+def columns_in_block(num_weights: int, num_rows: int, num_columns: int, bytes_each: int, near: int = NEAR) -> int:
     """How many columns (or channels) make a block: what stays near, but enough weights to be worth it.
 
     >>> columns_in_block(num_weights=4096 * 410, num_rows=4096, num_columns=4096, bytes_each=64)  # 10 %, sixteen images
     384
     """
-    near = NEAR / bytes_each
     worth = WORTH * num_rows * num_columns / max(num_weights, 1)
-    return int(min(num_columns, max(near, worth, 1)))
+    return int(min(num_columns, max(near / bytes_each, worth, 1)))
+
+
+@cache
+def spread(height: int, width: int, patch: tuple[int, int], channels: int) -> tuple[int, int]:
+    """The least height and width of images of cache lines of which a patch of all channels takes few lines of any set.
+
+    A cache puts every 64th line into the same set of eight. Images of 16 by 16 lines would all begin in the same.
+
+    >>> spread(16, 16, (4, 9), channels=15)
+    (17, 17)
+    """
+    sizes = [(height + down, width + across) for down in range(4) for across in range(3)]
+    return min(sizes, key=lambda size: (max(_fullest(size, patch, channels), FEW), prod(size)))
+
+
+def _fullest(size: tuple[int, int], patch: tuple[int, int], channels: int) -> int:
+    first = prod(size) * np.arange(channels)[:, None, None]
+    lines = first + size[1] * np.arange(patch[0])[:, None] + np.arange(patch[1])
+    return int(np.bincount(lines.reshape(-1) % NUM_SETS).max(initial=0))

@@ -1,4 +1,4 @@
-"""Parts of a network that run sparse: consecutive layers in one call in C, or one layer by a kernel of its own."""
+"""Parts of a network that do not run by torch: consecutive layers in one call in C, or one by a kernel of its own."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from sparsegate.kernels import KERNELS, direct, explain_missing
 
 from .chain import Chain
+from .dense_part import DENSE_KERNELS, dense_kernels_for, dense_part
 from .pieces import Piece
 from .triton_part import TritonPart, why_not
 
@@ -85,12 +86,12 @@ def kernels_for(piece: Piece) -> list[str]:
 
 
 def sparse_part(pieces: list[Piece], kernel: str, in_shape: tuple[int, ...] | None = None) -> nn.Module:
-    """What runs these consecutive pieces by a kernel: `chain` takes several, `triton` one, `csr` one linear layer.
+    """What runs these consecutive pieces by a kernel: `csr` takes one linear layer, `triton` any one.
 
     A chain can take inputs of another shape, if they are as many numbers.
     """
     for piece in pieces:
-        able = ["dense", *kernels_for(piece)]
+        able = ["dense", *dense_kernels_for(piece), *kernels_for(piece)]
         if kernel not in able:
             raise ValueError(
                 f"{piece.name} can run here by {' or '.join(able)}, got {kernel!r}; measure again with sg.sparse"
@@ -99,4 +100,6 @@ def sparse_part(pieces: list[Piece], kernel: str, in_shape: tuple[int, ...] | No
     with torch.no_grad():
         if kernel == "chain":
             return ChainPart(pieces, in_shape)
+        if kernel in DENSE_KERNELS:
+            return dense_part(pieces, [kernel] * len(pieces))
         return TritonPart(pieces[0]) if kernel == "triton" else CsrPart(pieces[0])

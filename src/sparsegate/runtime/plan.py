@@ -13,6 +13,7 @@ from torch import Tensor, fx, nn
 from sparsegate.export import HardWired, hard_wire
 from sparsegate.kernels import hooks_of
 
+from .dense_part import DENSE_KERNELS, dense_part
 from .part import ChainPart, Direct, sparse_part
 from .pieces import Piece, flattens, follows, pieces
 
@@ -34,13 +35,13 @@ def planned(
     if not groups and not channels_last:
         return model.forward
     copied = fx.GraphModule(graph, copy.deepcopy(graph.graph))
-    if channels_last:
-        _lay_out_(copied)
+    _lay_out_(copied, kernels, channels_last)
     nodes = {node.name: node for node in copied.graph.nodes}
     for number, group in enumerate(groups):
-        kernel, whole = kernels[group[0].name], _input_of_all(group, graph)
-        part = sparse_part(group, kernel, whole)
-        if whole and (kernel == "chain" or whole == group[0].shapes["in"]):
+        names, whole = [kernels[piece.name] for piece in group], _input_of_all(group, graph)
+        part = dense_part(group, names) if names[0] in DENSE_KERNELS else sparse_part(group, names[0], whole)
+        fits = names[0] == "chain" or whole == group[0].shapes["in"]
+        if whole and fits and names[0] not in DENSE_KERNELS:
             return part
         copied.add_module(f"sparse_{number}", part)
         first, last = nodes[group[0].nodes[0].name], nodes[group[-1].nodes[-1].name]
@@ -53,14 +54,17 @@ def planned(
     return copied
 
 
-def _lay_out_(graph: fx.GraphModule) -> None:
-    """Gives every convolution a copy of its weights with the channels last; the model keeps its own.
-
-    What comes out of them cannot always be viewed as before, so views may copy, and the output is laid out as usual.
-    """
+def _lay_out_(graph: fx.GraphModule, kernels: Mapping[str, str], channels_last: bool) -> None:
+    """Gives every convolution a copy of its weights with the channels last, if wanted; the model keeps its own."""
+    if channels_last or not {*kernels.values()}.isdisjoint(DENSE_KERNELS):
+        _allow_any_layout_(graph)
     for name, module in list(graph.named_modules()):
-        if isinstance(module, nn.Conv2d):
+        if channels_last and isinstance(module, nn.Conv2d):
             graph.set_submodule(name, copy.deepcopy(module).to(memory_format=torch.channels_last))  # type: ignore[call-overload]
+
+
+def _allow_any_layout_(graph: fx.GraphModule) -> None:
+    """Views may copy, as images with their channels last cannot always be viewed; the output is laid out as usual."""
     for node in graph.graph.nodes:
         if node.op == "call_method" and node.target == "view" and torch.dtype not in map(type, node.args):
             node.target = "reshape"
@@ -77,12 +81,16 @@ def _input_shape(graph: fx.GraphModule) -> tuple[int, ...]:
 def _groups(chosen: list[Piece], kernels: Mapping[str, str]) -> list[list[Piece]]:
     groups: list[list[Piece]] = []
     for piece in chosen:
-        joined = groups and kernels[piece.name] == "chain" == kernels[groups[-1][-1].name]
-        if joined and follows(piece, groups[-1][-1]):
+        if groups and _alike(kernels[piece.name], kernels[groups[-1][-1].name]) and follows(piece, groups[-1][-1]):
             groups[-1].append(piece)
         else:
             groups.append([piece])
     return groups
+
+
+def _alike(one: str, other: str) -> bool:
+    """Whether layers by these kernels can be one part."""
+    return one == "chain" == other or (one in DENSE_KERNELS and other in DENSE_KERNELS)
 
 
 def _input_of_all(group: list[Piece], graph: fx.GraphModule) -> tuple[int, ...] | None:

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from .chain import Layer
+from .chain import PATCH, Layer
 from .matrix import LANES, Rows, Slices
+from .winograd import TILE, back, inputs_forth, weights_forth
 
 Doubles = NDArray[np.float64]
 
@@ -51,7 +52,7 @@ def panel_linear(
 ) -> Float[Tensor, "batch features"]:
     """A linear layer on sixteen images at a time, or on several times sixteen."""
     lanes, x = LANES * vectors, images.double().flatten(1).numpy().T
-    sums = tile(layer.rows(single=False, lanes=lanes, tile=1), lanes, x, np.zeros(1, np.int64), _bias(layer))
+    sums = tile(layer.rows(single=False, lanes=lanes, tile=(1, 1)), lanes, x, np.zeros(1, np.int64), _bias(layer))
     return _followed(layer, torch.from_numpy(sums).permute(2, 0, 1)[..., None]).flatten(1)
 
 
@@ -81,6 +82,23 @@ def tile(rows: Rows, lanes: int, x: Doubles, first: NDArray[np.int64], bias: Dou
     return sums
 
 
+def winograd(layer: Layer, images: Float[Tensor, "batch *shape"]) -> Float[Tensor, "batch features"]:
+    """`sg_winograd`: tiles of six by six inputs, multiplied at 36 places, taken back to outputs."""
+    taps = layer.weight.shape[-1]
+    forth, here, outputs = inputs_forth(), weights_forth(taps), TILE + 1 - taps
+    (height, width), (pad_y, pad_x) = layer.conv_shape, layer.padding
+    down, across = (-(-size // outputs) for size in (height, width))
+    padded = np.zeros((len(images), layer.in_shape[0], outputs * down + taps - 1, outputs * across + taps - 1))
+    padded[:, :, pad_y : pad_y + layer.in_shape[1], pad_x : pad_x + layer.in_shape[2]] = images.double().numpy()
+    tiles = np.lib.stride_tricks.sliding_window_view(padded, (TILE, TILE), (2, 3))[:, :, ::outputs, ::outputs]
+    inputs = np.einsum("ai,nctuij,bj->nctuab", forth, tiles, forth, optimize=True)
+    weights = np.einsum("ay,kcyx,bx->kcab", here, layer.weight.detach().double().numpy(), here, optimize=True)
+    products = np.einsum("nctuab,kcab->nktuab", inputs, weights, optimize=True)
+    sums = np.einsum("ya,nktuab,xb->nktyux", back(taps), products, back(taps), optimize=True)
+    whole = sums.reshape(len(images), len(layer.weight), outputs * down, outputs * across)[:, :, :height, :width]
+    return _followed(layer, torch.from_numpy(whole + _bias(layer)[:, None, None])).flatten(1)
+
+
 def place(layer: Layer, images: Float[Tensor, "batch *shape"], *, single: bool) -> Doubles:
     """The padded input in the stride's phases, as [places, images]."""
     (channels, height, width), (pad_y, pad_x), (sy, sx), (rows, columns) = (
@@ -97,7 +115,7 @@ def _conv(layer: Layer, images: Tensor, *, single: bool) -> Tensor:
     height, width = layer.conv_shape
     lanes = 1 if single else LANES
     first = (np.arange(height)[:, None] * layer.phase(single=single)[1] + np.arange(width)).reshape(-1)
-    rows = layer.rows(single=single, lanes=lanes, tile=28 * LANES if single else min(28, width))
+    rows = layer.rows(single=single, lanes=lanes, tile=(1, 28 * LANES) if single else PATCH)
     sums = tile(rows, lanes, place(layer, images, single=single), first, _bias(layer))
     shape = (len(layer.weight), height, width, len(images))
     return _followed(layer, torch.from_numpy(sums).reshape(shape).permute(3, 0, 1, 2)).flatten(1)

@@ -13,8 +13,6 @@ static int omp_get_num_threads(void) { return 1; }
 
 #define LINE 64 /* bytes: where scratch memory begins */
 
-enum { PLAIN, AVX2, AVX512 };
-
 /* The best variant for this processor. */
 KERNEL int64_t sg_variant(void)
 {

@@ -8,6 +8,8 @@
 #define MAX_VECTORS 4 /* vectors of images side by side in a chain of linear layers only */
 #define SLACK 512     /* floats after every buffer that a tile may read or write beyond its end */
 
+enum { PLAIN, AVX2, AVX512 }; /* the variants, by processor */
+
 /* Rows of a sparse matrix, their weights grouped by blocks of columns: what a block reads stays in the first cache. */
 typedef struct {
     int64_t num_blocks;
@@ -36,6 +38,9 @@ typedef struct {
     int64_t conv_height, conv_width; /* of the output before pooling */
     int64_t pool, pool_stride;       /* 1 and 1 where there is none */
     int64_t out_height, out_width;
+    int64_t reach_y, reach_x;         /* from the first to the last tap */
+    int64_t patch_lines, patch_width; /* places whose sums a panel's convolution holds in registers, where they fit */
+    int64_t slots;                    /* lines of sums that it keeps: those of a pool, or of a patch */
     const float *bias;   /* [rows] */
     const int64_t *work; /* [rows + 1] weights before a row: threads share the rows by it */
     Rows panel;          /* for sixteen images at a time */

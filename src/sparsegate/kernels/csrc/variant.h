@@ -152,19 +152,35 @@ INLINE int64_t NAME(split_slices)(const Slices *slices, int64_t part, int64_t nu
     return s;
 }
 
-INLINE void NAME(clear)(const Layer *layer, float *buffer, int64_t lanes)
+/* Zeros around every image of a layer's input, and everywhere if a stride has phases, whose ends differ. */
+TARGET static void NAME(clear)(const Layer *layer, float *buffer, int64_t lanes)
 {
-    if (layer && !layer->is_linear && (layer->pad_y || layer->pad_x || layer->stride_y > 1 || layer->stride_x > 1))
+    if (!layer || layer->is_linear || !(layer->pad_y || layer->pad_x || layer->stride_y > 1 || layer->stride_x > 1))
+        return;
+    if (layer->stride_y > 1 || layer->stride_x > 1) {
         memset(buffer, 0, (size_t)(layer->input_size * lanes) * sizeof(float));
+        return;
+    }
+    const int64_t width = layer->conv_width + layer->reach_x - 2 * layer->pad_x; /* of the image itself */
+    const int64_t height = layer->conv_height + layer->reach_y - 2 * layer->pad_y;
+    const int64_t line = layer->width * lanes, size = layer->height * line;
+    const int64_t begin = layer->pad_y * line + layer->pad_x * lanes, gap = line - width * lanes;
+    const int64_t end = begin + height * line - gap;
+    for (float *image = buffer; image < buffer + layer->input_size * lanes; image += size) {
+        memset(image, 0, (size_t)begin * sizeof(float));
+        for (float *to = image + begin + width * lanes; to < image + end; to += line)
+            memset(to, 0, (size_t)gap * sizeof(float));
+        memset(image + end, 0, (size_t)(size - end) * sizeof(float));
+    }
 }
 
 /* ---- sixteen images at a time, or 16 * vectors in chains of linear layers: the images are innermost ---- */
 
-/* Sixteen features of sixteen images, transposed; images beyond the last repeat it. */
-TARGET static void NAME(transpose_in)(const float *const from[LANES], int64_t feature, int64_t count, float *to,
-                                      int64_t step)
+/* Up to sixteen features of sixteen images, transposed; `room` of them can be read. Images beyond the last repeat it. */
+TARGET static void NAME(transpose_in)(const float *const from[LANES], int64_t feature, int64_t count, int64_t room,
+                                      float *to, int64_t step)
 {
-    if (count < LANES) {
+    if (room < LANES || count == 1) {
         for (int64_t f = 0; f < count; f++)
             for (int i = 0; i < LANES; i++)
                 to[f * step + i] = from[i][feature + f];
@@ -173,7 +189,7 @@ TARGET static void NAME(transpose_in)(const float *const from[LANES], int64_t fe
     Vector a[LANES], b[LANES];
     UNROLL for (int i = 0; i < LANES; i++) a[i] = *NAME(at)(from[i], 4 * feature);
     TRANSPOSE(a, b)
-    UNROLL for (int f = 0; f < LANES; f++) * (Vector *)(void *)(to + f * step) = a[f];
+    UNROLL for (int f = 0; f < LANES; f++) if (f < count) * (Vector *)(void *)(to + f * step) = a[f];
 }
 
 TARGET static void NAME(panel_in)(const Task *task)
@@ -201,63 +217,37 @@ TARGET static void NAME(panel_in)(const Task *task)
                 int64_t x = jump == 1 && end - next < LANES && end - begin >= LANES ? end - LANES : next;
                 int64_t count = jump == 1 ? (end - x < LANES ? end - x : LANES) : 1;
                 int64_t to = layer->is_linear ? l * line + x : NAME(place)(layer, height, width, c, y, x);
-                NAME(transpose_in)(from, l * line + x, count, task->buffer[0] + to * lanes + v * LANES, lanes);
+                NAME(transpose_in)
+                (from, l * line + x, count, size - l * line - x, task->buffer[0] + to * lanes + v * LANES, lanes);
             }
         }
     }
+}
+
+/* Sixteen features of the images of a vector, back to where each image is. */
+TARGET static void NAME(transpose_out)(const float *from, int64_t step, float *to, int64_t size, int64_t count)
+{
+    Vector a[LANES], b[LANES];
+    UNROLL for (int f = 0; f < LANES; f++) a[f] = *NAME(at)(from + f * step, 0);
+    TRANSPOSE(a, b)
+    UNROLL for (int i = 0; i < LANES; i++) if (i < count) * (Vector *)(void *)(to + i * size) = a[i];
 }
 
 TARGET static void NAME(panel_out)(const Task *task, const float *from)
 {
-    int64_t size = task->chain->out_size, lanes = LANES * task->vectors;
-    for (int64_t i = task->part; i < task->count; i += task->num_parts)
-        for (int64_t f = 0; f < size; f++)
-            task->out[(task->first + i) * size + f] = from[f * lanes + i];
-}
-
-/* One line of a convolution's output, pooled and rectified, to its place in the next layer's input. */
-INLINE void NAME(panel_pool)(const int64_t pool, const Layer *layer, const Layer *next, const float *sums, int64_t r0,
-                             int64_t r1, int64_t y, float *out)
-{
-    const int64_t line = layer->conv_width * LANES, step = layer->pool_stride;
-    const int64_t jump = next && !next->is_linear ? next->stride_x : 1;
-    const Vector floor = NAME(all)(layer->relu ? 0 : -INFINITY);
-    for (int64_t r = r0; r < r1; r++) {
-        const float *mine = sums + (r - r0) * pool * line;
-        float *to = out + LANES * NAME(place)(next, layer->out_height, layer->out_width, r, y, 0);
-        for (int64_t x = 0; x < layer->out_width; x++, to += LANES) {
-            Vector most = floor;
-            for (int64_t py = 0; py < pool; py++)
-                for (int64_t px = 0; px < pool; px++)
-                    most = LARGER(most, *NAME(at)(mine + py * line, 64 * (x * step + px)));
-            if (jump > 1)
-                to = out + LANES * NAME(place)(next, layer->out_height, layer->out_width, r, y, x);
-            *(Vector *)(void *)to = most;
-        }
+    const int64_t size = task->chain->out_size, lanes = LANES * task->vectors, whole = size / LANES;
+    for (int64_t v = 0; v < task->vectors && v * LANES < task->count; v++) {
+        float *to = task->out + (task->first + v * LANES) * size;
+        const int64_t count = task->count - v * LANES < LANES ? task->count - v * LANES : LANES;
+        for (int64_t f = whole * task->part / task->num_parts; f < whole * (task->part + 1) / task->num_parts; f++)
+            NAME(transpose_out)(from + f * LANES * lanes + v * LANES, lanes, to + f * LANES, size, count);
+        for (int64_t i = task->part; i < count; i += task->num_parts)
+            for (int64_t f = whole * LANES; f < size; f++)
+                to[i * size + f] = from[f * lanes + v * LANES + i];
     }
 }
 
-TARGET static void NAME(panel_conv)(const Layer *layer, const Layer *next, int64_t r0, int64_t r1, const float *in,
-                                    float *sums, float *out)
-{
-    const int64_t pool = layer->pool, line = layer->conv_width * LANES;
-    const int64_t tile = NAME(tile_for)(layer->conv_width);
-    for (int64_t y = 0; y < layer->conv_height; y++) {
-        for (int64_t x = 0; x < layer->conv_width; x += tile) {
-            int64_t here = layer->conv_width - x < tile ? layer->conv_width - x : tile;
-            NAME(rows)(here, &layer->panel, layer->rows, r0, r1, in + (y * layer->width + x) * LANES, layer->bias,
-                       sums + y % pool * line + x * LANES, pool * line);
-        }
-        int64_t top = y - pool + 1;
-        if (top >= 0 && top % layer->pool_stride == 0 && top / layer->pool_stride < layer->out_height)
-            switch (pool) {
-            case 1: NAME(panel_pool)(1, layer, next, sums, r0, r1, top / layer->pool_stride, out); break;
-            case 2: NAME(panel_pool)(2, layer, next, sums, r0, r1, top / layer->pool_stride, out); break;
-            case 3: NAME(panel_pool)(3, layer, next, sums, r0, r1, top / layer->pool_stride, out); break;
-            default: NAME(panel_pool)(pool, layer, next, sums, r0, r1, top / layer->pool_stride, out);
-            }
-    }
-}
+#include "panel_conv.h"
 
 TARGET static void NAME(panel_linear)(const Layer *layer, int64_t r0, int64_t r1, int64_t vectors, const float *in,
                                       float *out)
@@ -459,3 +449,5 @@ TARGET void NAME(sg_single)(const Task *task)
     }
     BARRIER(task)
 }
+
+#include "winograd_variant.h"

@@ -1,0 +1,62 @@
+/* Shares the tiles of a dense convolution by Winograd's method among threads. */
+#include "winograd.h"
+#include "chain.h"
+#include "kernels.h"
+
+#if defined(_OPENMP)
+#include <omp.h>
+#else
+static int omp_get_thread_num(void) { return 0; }
+static int omp_get_num_threads(void) { return 1; }
+#endif
+
+static RunTiles run_for(int64_t variant)
+{
+#if defined(__x86_64__)
+    if (variant == AVX512)
+        return sg_tiles_avx512;
+    if (variant == AVX2)
+        return sg_tiles_avx2;
+#endif
+    (void)variant;
+    return sg_tiles_plain;
+}
+
+static int64_t inputs_of(const Winograd *conv)
+{
+    return POINTS * ((conv->block + LANES) * conv->channels + LANES); /* groups are filled up, by less than one tile each */
+}
+
+/* Floats of scratch memory that `sg_winograd` needs. */
+KERNEL int64_t sg_winograd_scratch(const Winograd *conv, int64_t num_threads)
+{
+    return num_threads * (inputs_of(conv) + POINTS * (conv->block * conv->rows + LANES));
+}
+
+/* Sends `count` images through the convolution, in mosaics of side by side of them, which a pool does not allow. With few
+ * blocks of tiles threads share each, otherwise a block is one's. */
+KERNEL int64_t sg_winograd(const Winograd *conv, const float *in, float *out, int64_t count, int64_t side, float *scratch,
+                           int64_t num_threads, int64_t variant)
+{
+    const RunTiles run = run_for(variant);
+    const int64_t down = ((side - 1) * conv->pitch_y + conv->conv_height + conv->out_tile - 1) / conv->out_tile;
+    const int64_t across = ((side - 1) * conv->pitch_x + conv->conv_width + conv->out_tile - 1) / conv->out_tile;
+    const int64_t num_mosaics = (count + side * side - 1) / (side * side);
+    const int64_t all_tiles = num_mosaics * down * across, num_blocks = (all_tiles + conv->block - 1) / conv->block;
+    const int64_t block = num_blocks ? (all_tiles + num_blocks - 1) / num_blocks : 0; /* as equal as can be */
+    const int together = num_threads > 1 && num_blocks < 4 * num_threads;
+#pragma omp parallel num_threads(num_threads) if (num_threads > 1)
+    {
+        int me = omp_get_thread_num(), all = omp_get_num_threads();
+        float *mine = scratch + (together ? 0 : me) * sg_winograd_scratch(conv, 1);
+        Tiles tiles = {conv, in, out, mine, mine + inputs_of(conv), count, side, down, across, 0, 0, 0, 1};
+        tiles.part = together ? me : 0;
+        tiles.num_parts = together ? all : 1;
+        for (int64_t b = together ? 0 : me; b < num_blocks; b += together ? 1 : all) {
+            tiles.first = b * block;
+            tiles.count = all_tiles - tiles.first < block ? all_tiles - tiles.first : block;
+            run(&tiles);
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,45 @@
+/* A dense convolution by Winograd's method. Python fills the structure (runtime/winograd.py), C only reads it.
+ *
+ * Six by six inputs give out_tile by out_tile outputs through 36 products per pair of channels instead of
+ * (out_tile * taps)^2: 4 x 4 outputs of a 3 x 3 convolution take a quarter of the multiplications. */
+#ifndef SPARSEGATE_WINOGRAD_H
+#define SPARSEGATE_WINOGRAD_H
+
+#include <stdint.h>
+
+#define POINTS 36 /* products of a tile: six by six */
+
+typedef struct {
+    int64_t channels, rows; /* that come in and go out: multiples of sixteen */
+    int64_t height, width;  /* of the input */
+    int64_t pad_y, pad_x;
+    int64_t pitch_y, pitch_x; /* from an image to the next in a mosaic, where neighbours share their padding */
+    int64_t conv_height, conv_width; /* of the output before pooling */
+    int64_t out_tile;                /* 4 for three taps, 2 for five */
+    int64_t relu, pool;              /* the maximum of pool by pool places: 1 or 2 */
+    int64_t block;                   /* tiles at a time: what is between the transformations stays in the second cache */
+    const float *weight;             /* [36][strips of two vectors of rows][channels][floats of the strip] */
+    const float *bias;               /* [rows] */
+} Winograd;
+
+/* What one thread does: its part of the tiles from `first` on. Tiles lie on mosaics of side by side images, so that fewer of
+ * them reach beyond an image; a tile's number counts mosaics, lines and columns. */
+typedef struct {
+    const Winograd *conv;
+    const float *in; /* [images][height][width][channels] */
+    float *out;      /* [images][height after pooling][width after pooling][rows] */
+    float *inputs;   /* [36][groups of tiles][channels / 16][group][16], and 16 floats after each of the 36 */
+    float *sums;     /* [36][tiles][rows], and 16 floats after each */
+    int64_t images, side;  /* all images, and how many a mosaic has in a line */
+    int64_t down, across;  /* tiles of a mosaic */
+    int64_t first, count;
+    int part, num_parts;
+} Tiles;
+
+typedef void (*RunTiles)(const Tiles *tiles);
+
+void sg_tiles_avx512(const Tiles *tiles);
+void sg_tiles_avx2(const Tiles *tiles);
+void sg_tiles_plain(const Tiles *tiles);
+
+#endif

@@ -1,0 +1,136 @@
+"""A dense convolution by Winograd's method: a quarter of the multiplications for 3 x 3 taps, two fifths for 5 x 5."""
+
+from __future__ import annotations
+
+import ctypes
+from math import prod
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy.typing import NDArray
+from torch import Tensor
+
+from sparsegate.kernels import KERNELS
+
+from .chain import VARIANT, WORTH_A_THREAD, Layer, _scratch
+from .matrix import LANES, LONG, POINTER
+
+TILE = 6
+"""Inputs of a tile in each direction; with so many taps, 7 - taps outputs come of them."""
+PLACES = np.array([0, 1, -1, 2, -2])
+"""Where polynomials are multiplied, besides infinity (Lavin and Gray 2015: F(4 x 4, 3 x 3))."""
+OTHERS = np.array([np.delete(PLACES, k) for k in range(len(PLACES))])
+NEAR = 512 * 1024
+"""Bytes of transformed inputs and sums of a block of tiles: they stay in the second cache."""
+FAR = 4 * 1024 * 1024
+"""Bytes of weights that come from beyond it for every block, so that blocks had better be large."""
+LEAST, MANY = 28, 112
+"""Tiles of a block, at least, and with weights from afar."""
+STRIP = 2 * LANES
+SIDES = (1, 2, 3, 4)
+
+
+class CWinograd(ctypes.Structure):
+    """`Winograd` of winograd.h."""
+
+    _fields_ = (
+        *((name, LONG) for name in ("channels", "rows", "height", "width", "pad_y", "pad_x", "pitch_y", "pitch_x")),
+        *((name, LONG) for name in ("conv_height", "conv_width", "out_tile", "relu", "pool", "block")),
+        ("weight", POINTER),
+        ("bias", POINTER),
+    )
+
+
+def weights_forth(taps: int) -> NDArray[np.float64]:
+    """The matrix G that takes a line of weights to the six places.
+
+    >>> weights_forth(3)[1]
+    array([-0.16666667, -0.16666667, -0.16666667])
+    """
+    scales = 1 / np.prod(PLACES[:, None] - OTHERS, axis=1)
+    finite = scales[:, None] * PLACES[:, None] ** np.arange(taps)
+    return np.concatenate([finite, np.eye(taps)[-1:]])
+
+
+def inputs_forth() -> NDArray[np.float64]:
+    """The matrix B' that takes a line of six inputs there: the coefficients of the products of (x - place).
+
+    >>> inputs_forth()[0]
+    array([ 4.,  0., -5.,  0.,  1.,  0.])
+    """
+    return np.array([*(np.append(np.poly(others)[::-1], 0) for others in OTHERS), np.poly(PLACES)[::-1]])
+
+
+def back(taps: int) -> NDArray[np.float64]:
+    """The matrix A' that takes six products to the outputs.
+
+    >>> back(5)
+    array([[ 1.,  1.,  1.,  1.,  1.,  0.], [ 0.,  1., -1.,  2., -2.,  1.]])
+    """
+    outputs = TILE + 1 - taps
+    finite = PLACES[None, :].astype(float) ** np.arange(outputs)[:, None]
+    return np.concatenate([finite, np.eye(outputs)[:, -1:]], axis=1)
+
+
+def fits_winograd(layer: Layer) -> bool:
+    """Whether the kernel can run a layer: 3 x 3 or 5 x 5 taps, next to each other, channels in sixteens."""
+    if layer.is_linear or layer.groups > 1 or {*layer.stride, *layer.dilation} != {1} or min(layer.conv_shape) < 1:
+        return False
+    rows, channels, *taps = layer.weight.shape
+    return tuple(taps) in ((3, 3), (5, 5)) and rows % LANES == channels % LANES == 0
+
+
+class Winograd:
+    """A convolution with its rectifier and a pool of two by two, packed; takes and gives images with channels last."""
+
+    def __init__(self, layer: Layer) -> None:
+        assert KERNELS is not None
+        self.layer, (rows, channels, taps, _) = layer, layer.weight.shape
+        bias = torch.zeros(rows) if layer.bias is None else layer.bias.detach().float().contiguous()
+        weight = packed(layer.weight)
+        block = MANY if weight.nbytes > FAR else max(LEAST, NEAR // (4 * TILE**2 * (channels + rows)))
+        self._pitch = tuple(size + pad for size, pad in zip(layer.in_shape[1:], layer.padding, strict=True))
+        self._side: dict[int, int] = {}
+        sizes = (channels, rows, *layer.in_shape[1:], *layer.padding, *self._pitch, *layer.conv_shape)
+        settings = (TILE + 1 - taps, layer.relu, layer.pool, block)
+        self._packed = CWinograd(*sizes, *settings, weight.ctypes.data, bias.data_ptr())
+        self._work = self.num_tiles(1, 1) * weight.size // LANES  # of one image
+        self._keep: tuple[Any, ...] = (weight, bias)
+        self._address, self._run = ctypes.addressof(self._packed), KERNELS.sg_winograd
+        self.scratch = int(KERNELS.sg_winograd_scratch(self._address, 1))
+
+    def __call__(
+        self, images: Float[Tensor, "batch channels height width"], *, variant: int = VARIANT
+    ) -> Float[Tensor, "batch rows out_height out_width"]:
+        """The outputs, by as many threads as torch has."""
+        images = images.contiguous(memory_format=torch.channels_last)
+        threads = min(torch.get_num_threads(), 1 + len(images) * self._work // WORTH_A_THREAD)
+        out = torch.empty((len(images), *self.layer.out_shape), memory_format=torch.channels_last)
+        scratch = _scratch(self.scratch * threads)
+        side = self._side.get(len(images)) or self.side_for(len(images))
+        self._run(self._address, images.data_ptr(), out.data_ptr(), len(images), side, scratch, threads, variant)
+        return out
+
+    def side_for(self, count: int) -> int:
+        """How many images side by side, in both directions, make the fewest tiles: 13 by 13 places waste a third alone.
+
+        A pool's windows, and paddings wider than the taps, would cross from one image to the next.
+        """
+        apart = self.layer.pool == 1 and max(self.layer.padding) < self.layer.weight.shape[-1]
+        self._side[count] = min(SIDES if apart else SIDES[:1], key=lambda side: self.num_tiles(count, side))
+        return self._side[count]
+
+    def num_tiles(self, count: int, side: int) -> int:
+        """Tiles of so many images in mosaics of side by side."""
+        step, sizes = TILE + 1 - self.layer.weight.shape[-1], zip(self._pitch, self.layer.conv_shape, strict=True)
+        return -(-count // side**2) * prod(-(-((side - 1) * pitch + size) // step) for pitch, size in sizes)
+
+
+def packed(weight: Float[Tensor, "rows channels taps taps"]) -> NDArray[np.float32]:
+    """The weights at the 36 places, in strips of two vectors of rows: [36, strips * channels * rows of a strip]."""
+    forth, each = weights_forth(weight.shape[-1]), weight.detach().double().numpy()
+    at_places = np.einsum("ay,kcyx,bx->abck", forth, each, forth, optimize=True).reshape(TILE**2, *each.shape[1::-1])
+    strips = [at_places[:, :, row : row + STRIP].reshape(TILE**2, -1) for row in range(0, len(each), STRIP)]
+    return np.ascontiguousarray(np.concatenate(strips, axis=1), np.float32)

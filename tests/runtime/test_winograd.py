@@ -1,0 +1,124 @@
+"""Winograd's convolution, by every variant that this processor has, against references in float64."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparsegate.kernels import KERNELS
+from sparsegate.runtime import VARIANT, Layer, reference
+from sparsegate.runtime.chain import _MEMORY, _scratch
+from sparsegate.runtime.winograd import Winograd, back, fits_winograd, inputs_forth, weights_forth
+
+needs_kernels = pytest.mark.skipif(KERNELS is None, reason="kernels not built")
+
+
+@st.composite
+def convolutions(draw):
+    """What the kernel can run, with pools that it can."""
+    taps, rows, channels = draw(st.sampled_from((3, 5))), *(16 * draw(st.sampled_from((1, 2, 3))) for _ in "ab")
+    padding = (draw(st.integers(0, 3)), draw(st.integers(0, 2)))
+    size = tuple(draw(st.integers(max(2, taps + 1 - 2 * pad), 21)) for pad in padding)
+    made = torch.Generator().manual_seed(draw(st.integers(0, 99)))
+    weight = torch.randn(rows, channels, taps, taps, generator=made)
+    bias = torch.randn(rows, generator=made) if draw(st.booleans()) else None
+    pool, relu = draw(st.sampled_from((1, 2))), draw(st.booleans())
+    return Layer(weight, bias, (channels, *size), padding=padding, pool=pool, pool_stride=pool, relu=relu)
+
+
+def spoil_memory(size):
+    """Just the memory that is asked for, with nothing good in it."""
+    _MEMORY.size = 0
+    _scratch(size)
+    _MEMORY.tensor.fill_(float("nan"))
+
+
+@pytest.mark.parametrize("taps", [3, 5])
+def test_the_three_matrices_make_a_convolution(taps):
+    line, weights = np.random.default_rng(0).normal(size=6), np.random.default_rng(1).normal(size=taps)
+    got = back(taps) @ ((inputs_forth() @ line) * (weights_forth(taps) @ weights))
+    np.testing.assert_allclose(got, np.correlate(line, weights), atol=1e-12)
+
+
+@settings(max_examples=10, deadline=None)
+@given(layer=convolutions())
+def test_the_reference_is_the_convolution(images, layer):
+    x = images(layer, 2)
+    want = reference.chain([layer], x)
+    assert torch.allclose(reference.winograd(layer, x), want, rtol=1e-9, atol=1e-9)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def eager_threads():
+    """Lets threads share the work of small layers too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sparsegate.runtime.winograd.WORTH_A_THREAD", 1)
+        yield
+
+
+@needs_kernels
+@pytest.mark.parametrize("threads", [1, 2], ids="threads {}".format)
+@settings(max_examples=15, deadline=None)
+@given(layer=convolutions(), count=st.sampled_from((0, 1, 2, 5)))
+def test_every_variant_is_within_a_ten_thousandth_of_the_reference(images, layer, count, threads):
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    x, conv = images(layer, count), Winograd(layer)
+    want = reference.winograd(layer, x)
+    for variant in range(VARIANT + 1):
+        spoil_memory(conv.scratch * threads)
+        got = conv(x, variant=variant)
+        assert got.shape == (count, *layer.out_shape)
+        assert count == 0 or float((got.flatten(1) - want).abs().max()) <= 1e-4 * float(want.abs().max())
+    torch.set_num_threads(before)
+
+
+@needs_kernels
+def test_many_blocks_and_many_channels_stay_within_a_ten_thousandth():
+    torch.manual_seed(0)
+    layer = Layer(torch.randn(48, 512, 3, 3), torch.randn(48), (512, 30, 30), padding=(1, 1), relu=True)
+    x = torch.randn(2, 512, 30, 30)
+    want = reference.chain([layer], x)
+    assert float((Winograd(layer)(x).flatten(1) - want).abs().max() / want.max()) < 1e-4
+
+
+@needs_kernels
+@pytest.mark.parametrize(("taps", "size", "counts"), [(3, 13, {1: 1, 4: 2, 7: 2, 9: 3}), (5, 8, {1: 1, 9: 1})])
+def test_images_side_by_side_do_not_touch(images, taps, size, counts):
+    layer = Layer(torch.randn(16, 16, taps, taps), None, (16, size, size), padding=(taps // 2, taps // 2))
+    for count, side in counts.items():
+        conv, x = Winograd(layer), images(layer, count)
+        assert conv.side_for(count) == side
+        want = reference.chain([layer], x)
+        for variant in range(VARIANT + 1):
+            got = conv(x, variant=variant).flatten(1)
+            assert float((got - want).abs().max()) <= 1e-4 * float(want.abs().max())
+
+
+@needs_kernels
+def test_inputs_in_any_layout_are_taken(images):
+    layer = Layer(torch.randn(16, 16, 3, 3), None, (16, 8, 9))
+    x = images(layer, 3)
+    strided = torch.randn(3, 32, 8, 9)[:, ::2].copy_(x)
+    want = Winograd(layer)(x)
+    assert want.is_contiguous(memory_format=torch.channels_last)
+    assert torch.equal(Winograd(layer)(strided), want)
+
+
+@pytest.mark.parametrize(
+    ("shape", "settings"),
+    [
+        ((16, 16, 3, 3), {"stride": (2, 1)}),
+        ((16, 16, 3, 3), {"dilation": (1, 2)}),
+        ((16, 16, 3, 3), {"groups": 2}),
+        ((16, 16, 3, 5), {}),
+        ((16, 16, 7, 7), {}),
+        ((16, 15, 3, 3), {}),
+        ((15, 16, 3, 3), {}),
+        ((16, 16), {}),
+    ],
+)
+def test_what_the_kernel_cannot_run_does_not_fit(shape, settings):
+    assert fits_winograd(Layer(torch.zeros(16, 16, 3, 3), None, (16, 9, 9)))
+    assert not fits_winograd(Layer(torch.zeros(shape), None, (shape[1], 9, 9), **settings))
