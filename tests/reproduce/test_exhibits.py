@@ -21,7 +21,7 @@ NAMES = {
     *("figure-method", "lenet5-layers", "lenet5-compare", "alexnet-layers", "alexnet-compare", "vgg16-layers"),
     "vgg16-compare",
 }
-DRAWINGS = ("figure-regulariser", "figure-prior", "figure-method", "figure-lasso")  # without numbers of the paper
+DRAWINGS = ("figure-regulariser", "figure-prior", "figure-method")
 every_exhibit = pytest.mark.parametrize("name", EXHIBITS)
 
 
