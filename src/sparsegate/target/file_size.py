@@ -53,11 +53,12 @@ class FileSize(Goal):
 
     def end(self, view: View) -> int | None:
         """A few weights fewer, if the file has grown over its size while the weights settled."""
-        now, fits = view.num_open(), lambda count: view.bytes_of(count) <= self._wanted
-        if fits(now):
+        now = view.num_open()
+        if view.bytes_of(now) <= self._wanted:
             return None
         near = max(view.num_layers(), round(0.95 * now))
-        return largest(fits, near if fits(near) else view.num_layers(), now, tries=EXACTLY)
+        low = near if view.bytes_of(near) <= self._wanted else view.num_layers()
+        return largest(lambda count: view.bytes_of(count) <= self._wanted, low, now, tries=EXACTLY)
 
     def state(self) -> list[float]:
         """The number that would fit, and where it began."""
