@@ -24,7 +24,7 @@ from sparsegate.optimizer import GateSGD
 from sparsegate.penalty import Penalty
 from sparsegate.target import Target
 
-STEPS = 200
+STEPS = 200  # the four phases end at 30, 120, 160 and 200
 
 
 class Residual(nn.Module):
@@ -64,7 +64,7 @@ class Training:
         torch.manual_seed(0)
         self.model = gate(kind(), draw=draw, start=start if not isinstance(start, float) else Constant(start))
         self.weights = torch.optim.SGD(weights(self.model), lr=0.1 / scale, momentum=0.9)
-        self.scale, self.done = scale, 0
+        self.scale, self.done, self.target = scale, 0, target
         self.gates = GateSGD(self.model, target=target, steps=STEPS, judge=self.accuracy, **options)
 
     def accuracy(self) -> float:
@@ -90,16 +90,19 @@ class Training:
     def saved(self):
         return copy.deepcopy([each.state_dict() for each in (self.model, self.weights, self.gates)])
 
-    def load(self, saved, done):
+    def load(self, saved, done):  # with new optimisers, made when the model is already loaded, as users do
+        self.model.load_state_dict(saved[0])
+        self.gates = GateSGD(self.model, target=self.target, steps=STEPS, judge=self.accuracy)
         for each, state in zip((self.model, self.weights, self.gates), saved, strict=True):
             each.load_state_dict(state)
         self.done = done
         return self
 
 
-@pytest.mark.parametrize("kind", [dense, Residual])
-@pytest.mark.parametrize("draw", [Threshold(), Sample()])
-@pytest.mark.parametrize("keep", [0.05, 0.3])
+@pytest.mark.parametrize(
+    ("kind", "draw", "keep"),
+    [(dense, Threshold(), 0.05), (dense, Sample(), 0.3), (Residual, Threshold(), 0.3), (Residual, Sample(), 0.05)],
+)
 def test_the_same_defaults_end_on_the_target_whatever_the_model_and_the_draw(kind, draw, keep):
     training = Training(Target(keep=keep), kind, draw).run()
     found = training.gates.found
@@ -146,11 +149,17 @@ def test_the_loss_s_scale_does_not_matter():
     assert other.gates.found.price == pytest.approx(1024 * one.gates.found.price, rel=1e-3)
 
 
-@pytest.mark.parametrize("draw", [Threshold(), Sample()])
-@pytest.mark.parametrize("target", [Target(keep=0.1), Target(max_drop=5.0, baseline=100.0), Target(bytes=600)])
-def test_a_training_resumed_at_any_step_is_one_in_one_go_bit_for_bit(draw, target):
+@pytest.mark.parametrize(
+    ("target", "draw"),
+    [
+        (Target(keep=0.1), Sample()),
+        (Target(max_drop=5.0, baseline=100.0), Threshold()),
+        (Target(bytes=600), Threshold()),
+    ],
+)
+def test_a_training_resumed_at_any_step_is_one_in_one_go_bit_for_bit(target, draw):
     whole = Training(target, draw=draw)
-    states = {step: whole.run(step).saved() for step in (7, 101, 163, STEPS - 1)}
+    states = {step: whole.run(step).saved() for step in (7, 101, 163)}
     expected = whole.run().saved()
     for step, state in states.items():
         found = Training(target, draw=draw).load(state, step).run().saved()
@@ -160,17 +169,15 @@ def test_a_training_resumed_at_any_step_is_one_in_one_go_bit_for_bit(draw, targe
 
 def test_a_held_price_leaves_about_what_the_target_that_found_it_left():
     found = Training(Target(keep=0.1)).run().gates.found
-    again = Training(Target(price=found.price)).run().gates.found
-    assert found.kept / 2 < again.kept < 2 * found.kept
-    assert again.price == pytest.approx(found.price)
+    again, free = (Training(Target(price=price)).run().gates.found for price in (found.price, 0.0))
     assert f"Target(price={found.price:.3g}) repeats it" in str(found)
-    most = Training(Target(price=0.0)).run().gates.found.kept
-    assert again.kept < most
+    assert again.price == pytest.approx(found.price)
+    assert found.kept / 3 < again.kept < 3 * found.kept < free.kept
 
 
 def test_a_layer_that_would_be_cut_off_keeps_a_weight_and_is_named():
     training = Training(Target(weights=5))
-    training.run(150)
+    training.run(159)  # the cut is at the end of the next step
     gates(training.model)["3.weight"].gate.data.fill_(0.0)
     with pytest.warns(ClosedLayer, match=r"every gate of 3\.weight had closed; one weight"):
         training.run()

@@ -10,7 +10,7 @@ VALUES = st.sampled_from([0.0, 0.25, 0.5, 0.5000001, 1.0]) | st.floats(0, 1, wid
 LAYERS = st.lists(st.lists(st.tuples(VALUES, VALUES), min_size=1, max_size=6), min_size=1, max_size=4)
 
 
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(LAYERS, st.data())
 def test_it_keeps_the_first_of_a_sorted_list_and_the_best_of_each_layer(layers, data):
     total = sum(map(len, layers))

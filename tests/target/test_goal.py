@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from sparsegate.target.drop import LOOKS, Drop
+from sparsegate.target.drop import Drop
 from sparsegate.target.file_size import FileSize
-from sparsegate.target.goal import Goal, View, bisected
+from sparsegate.target.goal import LOOKS, Goal, View, largest, smallest
 from sparsegate.target.number import Number
 from sparsegate.target.target import Target
 from sparsegate.target.unreachable import UnreachableTarget
@@ -93,7 +93,9 @@ def test_a_drop_counts_from_the_run_s_own_best_if_that_is_below_the_baseline_and
     with pytest.warns(UnreachableTarget, match=r"out of reach so far: the best accuracy yet.* is 97\.00 %"):
         world.count = trained(goal, world)
     assert world.count == pytest.approx(607, rel=0.03)
-    with pytest.warns(UnreachableTarget, match=r"was not met: 96\.5\d % with 6\d\d weights, .* max_drop=2\.\d\d"):
+    with pytest.warns(
+        UnreachableTarget, match=r"was not met: 96\.5\d % with 6\d\d weights, .* reached is max_drop=2\.\d\d"
+    ):
         goal.end(world)
 
 
@@ -105,7 +107,8 @@ def test_a_drop_that_was_met_says_nothing(recwarn):
     assert len(recwarn) == 0
 
 
-def test_bisection_asks_no_more_often_than_it_may():
+@pytest.mark.parametrize(("search", "answer"), [(largest, 10), (smallest, 10**6)])
+def test_bisection_asks_no_more_often_than_it_may_and_answers_what_is_known(search, answer):
     asked = []
-    assert bisected(lambda number: asked.append(number) or False, 10, 10**6, tries=3) == 10
+    assert search(lambda number: asked.append(number) or False, 10, 10**6, tries=3) == answer
     assert len(asked) == 3

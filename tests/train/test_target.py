@@ -57,7 +57,7 @@ def test_everything_together_ends_on_its_target_and_resumes_bit_for_bit(small, t
     record = train(run, folder=tmp_path / "one")
     assert record.kept == round(0.02 * record.total)
     assert record.notes[-1].startswith("keep=0.02: 5,324 of 266,200 weights are left (keep 0.02000); the price was ")
-    assert record.validation > 50
+    assert record.validation > 25  # a tenth by chance; 45 steps
     again = stopped(run, tmp_path / "two", (1, 3, 4, 5))
     assert_equal(record, again, (tmp_path / "one", tmp_path / "two"))
 
@@ -74,6 +74,7 @@ def test_a_drop_trains_the_dense_network_first(small, tmp_path):
     assert train(run, folder=tmp_path) == record
 
 
+@pytest.mark.slow
 def test_a_file_has_at_most_the_bytes_asked_for(small, tmp_path):
     record = train(small(epochs=3, method=LearnedGates(target=Target(bytes=6000))), folder=tmp_path)
     assert 5800 < (tmp_path / record.name / "network.sg").stat().st_size <= 6000

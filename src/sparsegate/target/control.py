@@ -13,10 +13,10 @@ from sparsegate.gates import ClosedLayer
 from sparsegate.schedule import cosine, ramp
 
 from .count import num_true, shift_to, total
-from .drop import LOOKS, Drop
+from .drop import Drop
 from .file_size import FileSize
 from .found import Found
-from .goal import Goal
+from .goal import LOOKS, Goal
 from .held import Held
 from .number import Number
 from .target import Target
@@ -132,8 +132,9 @@ class Control:
     def load(self, state: dict[str, Any]) -> None:
         """Takes back what `state` gave."""
         self.done, self.frozen, self._push = state["done"], state["frozen"], state["push"]
-        running = torch.tensor(state["running"], device=self._price.device).unbind()
-        self._heard, self._listened, self._price, self._level, self._sum, self._weight = running
+        self._heard, self._listened, self._price, self._level, self._sum, self._weight = (
+            torch.tensor(value, device=self._price.device) for value in state["running"]
+        )
         self._goal.load(state["goal"])
 
     def _listen(self) -> None:
@@ -151,7 +152,7 @@ class Control:
 
     def _change_price(self, distance: float) -> None:
         if self.target.price is not None:
-            over = self.target.reach - self.target.begin
+            over = (self.target.reach - self.target.begin) / 2
             self._price.fill_(self.target.price * ramp(self.progress - self.target.begin, over=over))
         elif self.done % self._interval == 0:
             one = self._push * self._num_gates  # the price that balances the average push

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 import warnings
 
-from .goal import Goal, View, bisected
+from .goal import LOOKS, Goal, View, smallest
 from .target import Target
 from .unreachable import UnreachableTarget
 
-LOOKS = 50  # in a training
 FINEST = 0.02  # the smallest change of the budget at a look, as a factor
 TRIES = 7
 
@@ -56,7 +55,7 @@ class Drop(Goal):
         self._next = min(self._most, max(self._least, self._next + way * self._factor))
 
     def final(self, view: View) -> int:
-        """The smallest number of those that are open whose network is above the floor; all of them if none is."""
+        """The smallest number whose network is above the floor; about as many as are open if none is."""
         if self._best < self._baseline - self._allowed:
             warnings.warn(
                 f"max_drop={self._allowed} below {self._baseline} % is out of reach so far: the best accuracy yet, "
@@ -64,11 +63,10 @@ class Drop(Goal):
                 UnreachableTarget,
                 stacklevel=2,
             )
-        most = max(view.num_layers(), view.num_open())  # never more: weights behind closed gates have not learned
+        # Hardly more than are open: weights behind closed gates have not learned.
+        most = max(view.num_layers(), min(round(1.1 * view.num_open()), math.ceil(math.exp(self._next))))
         low = max(view.num_layers(), most // 8)
-        # The largest number that is too small, and one more.
-        under = bisected(lambda count: view.accuracy_of(count) < self.floor, low, most, tries=TRIES)
-        return min(most, under + 1)
+        return smallest(lambda count: view.accuracy_of(count) >= self.floor, low, most, tries=TRIES)
 
     def end(self, view: View) -> int | None:
         """Says so if the accuracy has fallen too far after all."""

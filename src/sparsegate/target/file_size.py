@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import warnings
 
-from .goal import Goal, View, bisected, falling
+from .goal import LOOKS, Goal, View, falling, largest
 from .target import Target
 from .unreachable import UnreachableTarget
 
 SPARE = 0.005  # of the size: values still change after the cut, and with them their cost
-TRIES = 12
+TRIES, EXACTLY = 12, 64
+SELDOM = 4  # looks for each time that a file is made, which takes a moment
 
 
 class FileSize(Goal):
@@ -40,7 +41,7 @@ class FileSize(Goal):
 
     def look(self, view: View, progress: float) -> None:
         """Learns from the masks of now what a weight costs; the fewer, the more bits say where each is."""
-        if progress >= self._target.begin:
+        if progress >= self._target.begin and round(progress * LOOKS) % SELDOM == 0:
             self._count = self._estimate(view.num_open(), view)
 
     def final(self, view: View) -> int:
@@ -48,20 +49,20 @@ class FileSize(Goal):
         room = round(self._wanted * (1 - SPARE))
         about = self._estimate(self._count, view)
         low, high = max(view.num_layers(), about // 2), min(view.num_gates(), 2 * about)
-        return bisected(lambda count: view.bytes_of(count) <= room, low, high, tries=TRIES)
+        return largest(lambda count: view.bytes_of(count) <= room, low, high, tries=TRIES)
 
     def end(self, view: View) -> int | None:
         """A few weights fewer, if the file has grown over its size while the weights settled."""
         now = view.num_open()
         if view.bytes_of(now) <= self._wanted:
             return None
-        return bisected(
-            lambda count: view.bytes_of(count) <= self._wanted, view.num_layers(), now, tries=now.bit_length()
-        )
+        near = max(view.num_layers(), round(0.95 * now))
+        low = near if view.bytes_of(near) <= self._wanted else view.num_layers()
+        return largest(lambda count: view.bytes_of(count) <= self._wanted, low, now, tries=EXACTLY)
 
     def state(self) -> list[float]:
         """The number that would fit, and where it began."""
-        return [self._count, self._start, self._head]
+        return [float(self._count), self._start, float(self._head)]
 
     def load(self, state: list[float]) -> None:
         """Takes it back."""

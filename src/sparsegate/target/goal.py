@@ -5,12 +5,9 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable
 
-from jaxtyping import Bool
-from torch import Tensor
-
 from .target import Target
 
-Masks = dict[str, Bool[Tensor, "..."]]
+LOOKS = 50  # in a training
 
 
 class View(abc.ABC):
@@ -77,12 +74,12 @@ def falling(target: Target, progress: float, *, start: float, end: float) -> flo
     return end + (start - end) * (1 - done) ** 3
 
 
-def bisected(fits: Callable[[int], bool], low: int, high: int, *, tries: int) -> int:
+def largest(fits: Callable[[int], bool], low: int, high: int, *, tries: int) -> int:
     """The largest number from `low` to `high` that is known to fit after so many tries; `low` if none is.
 
     The middle is the geometric one: numbers of weights differ by factors.
 
-    >>> bisected(lambda number: number <= 700, 1, 100_000, tries=30)
+    >>> largest(lambda number: number <= 700, 1, 100_000, tries=30)
     700
     """
     while tries and low < high:
@@ -90,3 +87,16 @@ def bisected(fits: Callable[[int], bool], low: int, high: int, *, tries: int) ->
         low, high = (middle, high) if fits(middle) else (low, middle - 1)
         tries -= 1
     return low
+
+
+def smallest(fits: Callable[[int], bool], low: int, high: int, *, tries: int) -> int:
+    """The smallest number from `low` to `high` that is known to fit after so many tries; `high` if none is.
+
+    >>> smallest(lambda number: number >= 700, 1, 100_000, tries=30)
+    700
+    """
+    while tries and low < high:
+        middle = max(low, min(high - 1, round((low * high) ** 0.5)))
+        low, high = (low, middle) if fits(middle) else (middle + 1, high)
+        tries -= 1
+    return high

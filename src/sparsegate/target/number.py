@@ -22,6 +22,14 @@ class Number(Goal):
         """The number asked for."""
         return self.count
 
+    def state(self) -> list[float]:
+        """Where the fall began: a model that is loaded before its optimiser is made has fewer open gates."""
+        return [self._start]
+
+    def load(self, state: list[float]) -> None:
+        """Takes it back."""
+        (self._start,) = state
+
 
 def _checked(target: Target, num_gates: int, num_layers: int) -> int:
     count = target.weights if target.weights is not None else round((target.keep or 0.0) * num_gates)
