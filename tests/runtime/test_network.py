@@ -282,7 +282,7 @@ def test_without_the_kernels_csr_serves_for_linear_layers_with_a_note(python, en
     assert kernels == {"0": "dense", "2": "csr", "4": "csr"}
     assert gap < 1e-5
     kernels, note, gap = found["None"]
-    assert set(kernels.values()) <= {"dense", "csr"}
+    assert set(kernels.values()) <= {"dense", "packed", "csr"}
     assert note == explain_missing()
     assert gap < 1e-5
     assert found["chain"] == explain_missing()
