@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,55 @@ from sparsegate.study import Study
 
 ROOT = Path(__file__).parent.parent
 STUDIES = ("lenet5-demo", "lenet5-method1", "lenet5-method2")
+PUPILS = ("lenet5-100x", "lenet5-300x", "lenet5-500x", "lenet300-68x", "lenet300-100x")
+COMPARED = {
+    "lenet5-svd": "43.6K, 98.47",
+    "lenet5-architecture": "40.9K, 99.04",
+    "lenet5-fastfood-1024": "38.8K, 99.29",
+    "lenet5-magnitude": "36K, 99.23",
+    "lenet5-gates-22k": "22K, 99.33",
+    "lenet5-gates-18k": "18K, 99.19",
+    "lenet5-gsm": "",
+    "lenet5-sparse_vd": "",
+}
+"""Recipes, with what the paper prints for the method."""
 
 
 def studies() -> str:
     """A row for every recipe that was measured."""
     return markdown(study_table({name: Study.load(ROOT / "results" / f"{name}.json") for name in STUDIES}))
+
+
+def pupils() -> str:
+    """LeNets taught by dense ones, many trained at once."""
+    rows = [("recipe", "weights kept", "rate", "rate with biases", "test accuracy", "lowest to highest")]
+    for name in PUPILS:
+        study = Study.load(ROOT / "results" / f"{name}.json")
+        kept, rate, both, test = (
+            study.summary(attrgetter(each)) for each in ("kept", "rate", "rate_with_biases", "test")
+        )
+        rows.append(
+            (
+                f"`{name}` ({len(study.records)} seeds)",
+                f"{kept.mean:,.0f}",
+                f"{rate.mean:.0f}x",
+                f"{both.mean:.0f}x",
+                f"{test.mean:.2f} ± {test.spread:.2f} %",
+                f"{test.low:.2f} to {test.high:.2f}",
+            )
+        )
+    return markdown(rows)
+
+
+def compared() -> str:
+    """What other methods reach in the same loop."""
+    rows = [("recipe", "weights", "with indices", "test accuracy", "the paper prints")]
+    for name, printed in COMPARED.items():
+        study = Study.load(ROOT / "results" / "compare" / f"{name}.json")
+        kept, stored, test = (study.summary(attrgetter(each)) for each in ("kept", "num_with_indices", "test"))
+        accuracy = f"{test.mean:.2f} ± {test.spread:.2f} %"
+        rows.append((f"`{name}`", f"{kept.mean:,.0f}", f"{stored.mean:,.0f}", accuracy, printed))
+    return markdown(rows)
 
 
 def cost() -> str:
@@ -76,7 +121,15 @@ def _speed_ups(row: dict[str, Any]) -> str:
     return f"{row['times_eager']['ours']:.1f}x ({row['times_deepsparse']:.2f}x)"
 
 
-TABLES = {"studies": studies, "cost": cost, "files": files, "cpu": cpu, "gpu": gpu}
+TABLES = {
+    "studies": studies,
+    "pupils": pupils,
+    "compared": compared,
+    "cost": cost,
+    "files": files,
+    "cpu": cpu,
+    "gpu": gpu,
+}
 
 
 def filled(text: str) -> str:

@@ -33,7 +33,7 @@ def test_the_readmes_loop_runs(tmp_path, monkeypatch):
 def test_the_readmes_commands_parse():
     lines = "".join(blocks(ROOT / "README.md", "sh")).splitlines()
     commands = [shlex.split(line, comments=True) for line in lines if " train " in line]
-    assert len(commands) == 5
+    assert len(commands) == 6
     for words in commands:
         parse(words[words.index("train") + 1 :])
 
