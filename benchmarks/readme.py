@@ -111,9 +111,11 @@ def cpu() -> str:
     found = json.loads((ROOT / "results" / "cpu-speed.json").read_text())["rows"]
     batches = sorted({row["batch"] for row in found})
     rows = [("", *(f"batch {batch}" for batch in batches))]
-    for case in dict.fromkeys(row["case"] for row in found):
+    for case in dict.fromkeys(row["case"] for row in found if row["times_deepsparse"] is not None):
         times = {row["batch"]: row for row in found if row["case"] == case}
-        rows.append((case, *(_speed_ups(times[batch]) if batch in times else "" for batch in batches)))
+        threads = {row["threads"] for row in times.values()}
+        name = case if threads == {1} else f"{case}, {min(threads)} threads"
+        rows.append((name, *(_speed_ups(times[batch]) if batch in times else "" for batch in batches)))
     return markdown(rows)
 
 

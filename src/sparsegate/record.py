@@ -11,6 +11,7 @@ from typing import Any
 from sparsegate.atomic import write_atomically
 
 FORMAT = 1
+LATER = ("sizes", "first_gates")  # records from before they were counted have none
 SIZE_EDGES: tuple[float, ...] = tuple(2.0 ** (place / 4) for place in range(-80, 13))
 """Borders between the bins of `Record.sizes`: quarters of an octave, from 2^-20 to 8."""
 
@@ -133,17 +134,16 @@ class Record:
         fields = dataclasses.asdict(self)
         fields["layers"] = tuple(_without(None, layer) for layer in fields["layers"])
         fields["epochs"] = tuple(_without((), epoch) for epoch in fields["epochs"])
-        gates = _without((), {"first_gates": fields.pop("first_gates")})
-        return {"format": FORMAT, **fields, **gates, "derived": derived}
+        counted = _without((), {name: fields.pop(name) for name in LATER})
+        return {"format": FORMAT, **fields, **counted, "derived": derived}
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Record:
         """The record in a dictionary that `to_json` made."""
         if value.get("format") != FORMAT:
             raise ValueError(f"a record of format {FORMAT} was wanted, got {value.get('format')!r}")
-        later = ("sizes", "first_gates")  # records from before they were counted have none
-        fields = {field.name: value[field.name] for field in dataclasses.fields(cls) if field.name not in later}
-        fields |= {name: tuple(value.get(name, ())) for name in later}
+        fields = {field.name: value[field.name] for field in dataclasses.fields(cls) if field.name not in LATER}
+        fields |= {name: tuple(value.get(name, ())) for name in LATER}
         fields["layers"] = tuple(Layer(**{**each, "shape": tuple(each["shape"])}) for each in value["layers"])
         fields["epochs"] = tuple(Epoch.from_json(each) for each in value["epochs"])
         fields["notes"] = tuple(value["notes"])
