@@ -10,7 +10,7 @@ from sparsegate.report import INK
 from sparsegate.study import Study, Summary
 from sparsegate.train import Run
 
-from .exhibit import Studies
+from .exhibit import Exhibit, Studies
 from .fc1_reading import sampled_sparsity, sampled_variance, threshold_sparsity
 from .findings import Findings, Row
 from .recipes.fc1 import DRAWS, SETTING, DrawName
@@ -46,9 +46,11 @@ class Curves:
 
 
 @dataclass(frozen=True)
-class Sweep:
-    """The runs at several values of one setting, and what they come to."""
+class Sweep(Exhibit):
+    """A figure of the runs at several values of one setting, each with both draws."""
 
+    heading: str
+    """Where it stands and what it shows."""
     setting: str
     """What is varied, in words."""
     axis: str
@@ -57,6 +59,10 @@ class Sweep:
     run: Callable[[float, DrawName], Run[Any]]
     claims: Callable[[Curves], tuple[Claim, ...]]
     """What the paper reads from its curves, asked of ours."""
+
+    def title(self) -> str:
+        """Where it stands and what it shows."""
+        return self.heading
 
     def plan(self) -> dict[str, Run[Any]]:
         """Two runs a value."""
@@ -68,11 +74,11 @@ class Sweep:
             return None
         return Curves(*([of(studies[f"{value:g} {draw}"]) for value in self.values] for draw, of in OF.values()))
 
-    def findings(self, title: str, studies: Studies) -> Findings:
+    def findings(self, studies: Studies) -> Findings:
         """The curves as a table and as points, and the claims; the paper prints no numbers of these figures."""
         curves = self.curves(studies)
         if curves is None:
-            return Findings(title, claims=(Claim("the curves of the figure", None),), notes=(SETTING,))
+            return Findings(self.heading, claims=(Claim("the curves of the figure", None),), notes=(SETTING,))
         each = curves.by_name()
         body = zip(
             *([f"{point.mean:.1f} ± {point.spread:.1f}" for point in curve] for curve in each.values()), strict=True
@@ -82,7 +88,7 @@ class Sweep:
         for column, curve in each.items():
             points[column] = [point.mean for point in curve]
             points[f"{column}, spread"] = [point.spread for point in curve]
-        return Findings(title, ((self.setting, *OF), *rows), (), self.claims(curves), (SETTING,), points)
+        return Findings(self.heading, ((self.setting, *OF), *rows), (), self.claims(curves), (SETTING,), points)
 
     def draw(self, figure: Any, studies: Studies) -> bool:
         """Both sparsities with a band of one spread, and the variance dotted under them."""

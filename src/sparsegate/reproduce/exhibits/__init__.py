@@ -5,9 +5,9 @@ from __future__ import annotations
 from sparsegate.registry import Registry
 
 from ..exhibit import Exhibit
-from .figure_init import FigureInit
-from .figure_lambda1 import FigureLambda1
-from .figure_lambda2 import FigureLambda2
+from .figure_init import FIGURE_INIT
+from .figure_lambda1 import FIGURE_LAMBDA1
+from .figure_lambda2 import FIGURE_LAMBDA2
 from .figure_lasso import FigureLasso
 from .figure_method import FigureMethod
 from .figure_prior import FigurePrior
@@ -22,9 +22,9 @@ EXHIBITS: Registry[Exhibit] = Registry(
     "exhibit",
     {
         "lambda-table": LambdaTable(),
-        "figure-init": FigureInit(),
-        "figure-lambda1": FigureLambda1(),
-        "figure-lambda2": FigureLambda2(),
+        "figure-init": FIGURE_INIT,
+        "figure-lambda1": FIGURE_LAMBDA1,
+        "figure-lambda2": FIGURE_LAMBDA2,
         "figure-regulariser": FigureRegulariser(),
         "figure-prior": FigurePrior(),
         "figure-method": FigureMethod(),

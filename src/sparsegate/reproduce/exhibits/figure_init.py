@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
-from sparsegate.train import Run
-
-from ..exhibit import Exhibit, Studies
-from ..findings import Findings
 from ..recipes.fc1 import START, fc1_gated
 from ..sweep import Curves, Sweep
 from ..verdict import Claim
@@ -28,31 +21,11 @@ def claims(curves: Curves) -> tuple[Claim, ...]:
     )
 
 
-SWEEP = Sweep(
+FIGURE_INIT = Sweep(
+    "Figure 3a: sparsity of fc1 over the gates' start",
     "start of the gates, with lambda1 = lambda2 = 1",
     "start of the gates ($\\lambda_1 = \\lambda_2 = 1$)",
     (0.3, START, 0.7, 0.9),
     lambda value, draw: fc1_gated(bimodal=1.0, count=1.0, draw=draw, start=value),
     claims,
 )
-
-
-@dataclass(frozen=True)
-class FigureInit(Exhibit):
-    """Several starts, each with both draws."""
-
-    def title(self) -> str:
-        """Where it stands and what it shows."""
-        return "Figure 3a: sparsity of fc1 over the gates' start"
-
-    def plan(self) -> dict[str, Run[Any]]:
-        """Two runs a start."""
-        return SWEEP.plan()
-
-    def findings(self, studies: Studies) -> Findings:
-        """The curves and the claims."""
-        return SWEEP.findings(self.title(), studies)
-
-    def draw(self, figure: Any, studies: Studies) -> bool:
-        """The three curves."""
-        return SWEEP.draw(figure, studies)

@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
-from sparsegate.train import Run
-
-from ..exhibit import Exhibit, Studies
-from ..findings import Findings
 from ..recipes.fc1 import fc1_gated
 from ..sweep import Curves, Sweep
 from ..verdict import Claim
@@ -25,31 +18,11 @@ def claims(curves: Curves) -> tuple[Claim, ...]:
     )
 
 
-SWEEP = Sweep(
+FIGURE_LAMBDA1 = Sweep(
+    "Figure 3b: sparsity of fc1 over lambda1",
     "lambda1, with lambda2 = 1",
     "$\\lambda_1$, with $\\lambda_2 = 1$",
     (0.0, 1.0, 2.0, 4.0),
     lambda value, draw: fc1_gated(bimodal=value, count=1.0, draw=draw),
     claims,
 )
-
-
-@dataclass(frozen=True)
-class FigureLambda1(Exhibit):
-    """Several prices, each with both draws."""
-
-    def title(self) -> str:
-        """Where it stands and what it shows."""
-        return "Figure 3b: sparsity of fc1 over lambda1"
-
-    def plan(self) -> dict[str, Run[Any]]:
-        """Two runs a price, of which four are the table's too."""
-        return SWEEP.plan()
-
-    def findings(self, studies: Studies) -> Findings:
-        """The curves and the claims."""
-        return SWEEP.findings(self.title(), studies)
-
-    def draw(self, figure: Any, studies: Studies) -> bool:
-        """The three curves."""
-        return SWEEP.draw(figure, studies)

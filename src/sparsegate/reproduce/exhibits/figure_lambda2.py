@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
-from sparsegate.train import Run
-
-from ..exhibit import Exhibit, Studies
-from ..findings import Findings
 from ..recipes.fc1 import fc1_gated
 from ..sweep import Curves, Sweep
 from ..verdict import Claim
@@ -23,31 +17,11 @@ def claims(curves: Curves) -> tuple[Claim, ...]:
     return (Claim("increasing lambda2 increases the sparsity", rising, evidence),)
 
 
-SWEEP = Sweep(
+FIGURE_LAMBDA2 = Sweep(
+    "Figure 3c: sparsity of fc1 over lambda2",
     "lambda2, with lambda1 = 0",
     "$\\lambda_2$, with $\\lambda_1 = 0$",
     (0.0, 0.1, 0.25, 0.5, 1.0, 2.0),
     lambda value, draw: fc1_gated(count=value, draw=draw),
     claims,
 )
-
-
-@dataclass(frozen=True)
-class FigureLambda2(Exhibit):
-    """Several prices, each with both draws."""
-
-    def title(self) -> str:
-        """Where it stands and what it shows."""
-        return "Figure 3c: sparsity of fc1 over lambda2"
-
-    def plan(self) -> dict[str, Run[Any]]:
-        """Two runs a price, of which four are the table's too."""
-        return SWEEP.plan()
-
-    def findings(self, studies: Studies) -> Findings:
-        """The curves and the claims."""
-        return SWEEP.findings(self.title(), studies)
-
-    def draw(self, figure: Any, studies: Studies) -> bool:
-        """The three curves."""
-        return SWEEP.draw(figure, studies)
