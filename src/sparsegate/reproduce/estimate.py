@@ -51,7 +51,7 @@ def seconds_for(runs: Sequence[Run[Any]], records: Iterable[Record]) -> float:
 def in_words(seconds: float) -> str:
     """A duration for a person.
 
-    >>> in_words(95), in_words(40 * 60), in_words(5.2 * 3600)
+    >>> in_words(95.0), in_words(2400.0), in_words(18720.0)
     ('2 minutes', '40 minutes', '5.2 hours')
     """
     minutes = max(1, round(seconds / 60))
