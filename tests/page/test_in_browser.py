@@ -135,7 +135,7 @@ def test_a_drawing_is_answered_and_lights_up_and_clears(opened, report):
     assert page.locator("#chances .best").count() == 1
     assert page.evaluate("document.getElementById('wires').toDataURL()") != dark
     page.click("#pad-clear")
-    page.wait_for_function("document.getElementById('says').textContent === 'Nothing drawn yet.'")
+    page.locator("#says", has_text="Nothing drawn yet.").wait_for()
     page.locator("#samples button").first.focus()
     page.keyboard.press("Enter")
     page.wait_for_function("document.getElementById('says').textContent.includes('%')")
@@ -149,7 +149,7 @@ def test_one_can_draw_with_the_keyboard_alone(opened, report):
         page.keyboard.press("ArrowDown")
     page.wait_for_function("document.getElementById('says').textContent.includes('%')")
     page.keyboard.press("Delete")
-    page.wait_for_function("document.getElementById('says').textContent === 'Nothing drawn yet.'")
+    page.locator("#says", has_text="Nothing drawn yet.").wait_for()
 
 
 def test_a_drawing_is_centred_by_mass_in_twenty_of_twentyeight_pixels(opened, report):
