@@ -79,7 +79,7 @@ def draw(page, points):
     for point in at[1:]:
         page.mouse.move(*point, steps=5)
     page.mouse.up()
-    page.wait_for_function("document.getElementById('says').textContent.includes('%')")
+    page.locator("#says", has_text="%").wait_for()
 
 
 def answers(page, images):
@@ -138,7 +138,7 @@ def test_a_drawing_is_answered_and_lights_up_and_clears(opened, report):
     page.locator("#says", has_text="Nothing drawn yet.").wait_for()
     page.locator("#samples button").first.focus()
     page.keyboard.press("Enter")
-    page.wait_for_function("document.getElementById('says').textContent.includes('%')")
+    page.locator("#says", has_text="%").wait_for()
 
 
 def test_one_can_draw_with_the_keyboard_alone(opened, report):
@@ -147,7 +147,7 @@ def test_one_can_draw_with_the_keyboard_alone(opened, report):
     page.keyboard.press(" ")
     for _ in range(8):
         page.keyboard.press("ArrowDown")
-    page.wait_for_function("document.getElementById('says').textContent.includes('%')")
+    page.locator("#says", has_text="%").wait_for()
     page.keyboard.press("Delete")
     page.locator("#says", has_text="Nothing drawn yet.").wait_for()
 
