@@ -13,10 +13,22 @@ from safetensors.torch import load_file
 from sparsegate.methods import Dense, LearnedGates, Magnitude
 from sparsegate.penalty import Penalty
 from sparsegate.record import Record
-from sparsegate.train import train
+from sparsegate.train import Watcher, train
 
 LAUNCH = ("-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2")
 SPARSE = ("--penalty.count", "4", "--gate-lr", "100", "--ramp", "0.2")
+
+
+class EnoughSeenError(Exception):
+    """What stops a run in these tests."""
+
+
+class Begins(Watcher):
+    """Sees from which step a run goes on, and stops it."""
+
+    def began(self, run, folder, step, steps, num_weights):
+        self.step = step
+        raise EnoughSeenError
 
 
 @pytest.fixture
@@ -68,8 +80,11 @@ def test_a_killed_process_ends_the_run_with_what_to_do_and_the_same_command_goes
     _, complaints = running.communicate(timeout=120)
     assert running.returncode != 0
     assert "the same command goes on from the last checkpoint" in complaints
-    steps = sorted(place.glob("checkpoints/*.safetensors"))
-    assert steps
+    newest = max(int(path.stem.removeprefix("step-")) for path in place.glob("checkpoints/step-*.safetensors"))
+    watch = Begins()
+    with pytest.raises(EnoughSeenError):  # one process goes on with what two have left
+        train(small(method=LearnedGates(), epochs=400), folder=tmp_path, watch=watch)
+    assert watch.step == newest > 0
 
 
 @pytest.mark.parametrize("method", [Dense(), LearnedGates()])
