@@ -7,12 +7,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.distributed.tensor import DTensor
 from torch.optim import Optimizer
 
 from sparsegate.fused import can_go_fast, move_gates_in_one_pass
 from sparsegate.gates import require_gates
 from sparsegate.penalty import Penalty, Slope
+from sparsegate.sharded import is_sharded
 from sparsegate.target import Control, Found, Motion, Target
 
 
@@ -182,4 +182,4 @@ def _shift_(values: list[Tensor], speeds: list[Tensor], motion: Motion) -> None:
 
 def _local(tensor: Tensor) -> Tensor:
     """The part on this process of a sharded tensor: every operation here is element by element."""
-    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
+    return tensor.to_local() if is_sharded(tensor) else tensor

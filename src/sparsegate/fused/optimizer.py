@@ -7,12 +7,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.distributed.tensor import DTensor
 from torch.optim import Optimizer
 from torch.optim.sgd import sgd
 
 from sparsegate.gates import Threshold, gated_weights, require_gates
 from sparsegate.penalty import Penalty
+from sparsegate.sharded import is_sharded
 
 from .launch import move_fast
 from .move import Moved, Pace
@@ -111,7 +111,7 @@ class GatedSGD(Optimizer):
 
     def _move_others(self, group: dict[str, Any]) -> None:
         moving = [param for param in group["params"] if param.grad is not None]
-        fused = bool(moving) and all(param.is_cuda and not isinstance(param, DTensor) for param in moving)
+        fused = bool(moving) and all(param.is_cuda and not is_sharded(param) for param in moving)
         sgd(
             [_local(param) for param in moving],
             [_local(param.grad) for param in moving],
@@ -168,4 +168,4 @@ def _check(*numbers: float) -> None:
 
 def _local(tensor: Tensor) -> Tensor:
     """The part on this process of a sharded tensor: every operation here is element by element."""
-    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
+    return tensor.to_local() if is_sharded(tensor) else tensor

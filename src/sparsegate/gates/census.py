@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import torch
 from jaxtyping import Bool, Int64
 from torch import Tensor, nn
-from torch.distributed.tensor import DTensor, Partial
+
+from sparsegate.sharded import local, sum_of_parts, whole
 
 from .draw import OPEN_ABOVE
 from .gate import Gate
@@ -101,15 +102,11 @@ def _undecided(each: Gate) -> Bool[Tensor, "..."]:
 
 def histogram(gate: Tensor) -> Int64[Tensor, " bin"]:
     """Counts in equal parts of [0, 1], over all processes if the gates are sharded."""
-    here = gate.to_local() if isinstance(gate, DTensor) else gate
     # An edge belongs to the part below, as 0.5 itself is closed.
-    bins = (here.detach() * NUM_BINS).ceil_().sub_(1).clamp_(0, NUM_BINS - 1).nan_to_num_().int()
+    bins = (local(gate.detach()) * NUM_BINS).ceil_().sub_(1).clamp_(0, NUM_BINS - 1).nan_to_num_().int()
     counts = torch.bincount(bins.flatten(), minlength=NUM_BINS)
-    if not isinstance(gate, DTensor):
-        return counts
-    places = [Partial() if place.is_shard() else place for place in gate.placements]
-    return DTensor.from_local(counts, gate.device_mesh, places).full_tensor()
+    return sum_of_parts(counts, gate)
 
 
 def _number(value: Tensor) -> float:
-    return float(value.full_tensor() if isinstance(value, DTensor) else value)
+    return float(whole(value))

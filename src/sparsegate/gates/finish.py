@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import torch
 from torch import nn
-from torch.distributed.tensor import DTensor
 from torch.nn.utils import parametrize
+
+from sparsegate.sharded import is_sharded
 
 from .gate import Gate
 from .install import require_gates, unwrapped
@@ -27,7 +28,7 @@ def finish(model: nn.Module) -> nn.Module:
     """
     require_gates(model)
     model = unwrapped(model)
-    if any(isinstance(parameter, DTensor) for parameter in model.parameters()):
+    if any(is_sharded(parameter) for parameter in model.parameters()):
         raise ValueError(
             "the model is sharded (fully_shard); load its full state dict into an unsharded gated model and finish that"
         )

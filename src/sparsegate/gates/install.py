@@ -7,8 +7,9 @@ from fnmatch import fnmatchcase
 from typing import TypeVar
 
 from torch import nn
-from torch.distributed.tensor import DTensor
 from torch.nn.utils import parametrize
+
+from sparsegate.sharded import is_sharded
 
 from .draw import Draw, Threshold
 from .gate import Gate
@@ -103,7 +104,7 @@ def _paths(model: nn.Module) -> dict[str, Gate]:
 def _check_ungated(model: nn.Module) -> None:
     if isinstance(model, nn.parallel.DistributedDataParallel):
         raise ValueError("the model is wrapped in DistributedDataParallel; gate it first, then wrap it")
-    if any(isinstance(parameter, DTensor) for parameter in model.parameters()):
+    if any(is_sharded(parameter) for parameter in model.parameters()):
         raise ValueError("the model is sharded (fully_shard); gate it first, then shard it")
     if present := list(gates(model)):
         raise ValueError(f"the model is already gated ({', '.join(present)}); finish it before gating it again")

@@ -6,14 +6,9 @@ from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor
-from torch.distributed.tensor import DTensor
 
 from sparsegate.gates import Gate
-
-
-def whole(value: Tensor) -> Tensor:
-    """A tensor that is not sharded; every process must call it."""
-    return value.full_tensor() if isinstance(value, DTensor) else value
+from sparsegate.sharded import whole
 
 
 def total(values: Iterable[Tensor]) -> Tensor:

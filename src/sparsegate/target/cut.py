@@ -8,9 +8,10 @@ from collections.abc import Sequence
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
-from torch.distributed.tensor import DTensor, distribute_tensor
 
-from .count import num_true, whole
+from sparsegate.sharded import shared_like, whole
+
+from .count import num_true
 
 Key = Sequence[Float[Tensor, "..."]]  # one number, zero or more, for each weight of each layer
 Masks = list[Bool[Tensor, "..."]]
@@ -71,7 +72,7 @@ def _first_true(mask: Bool[Tensor, "..."], count: int) -> Bool[Tensor, "..."]:
         return mask & (count > 0)
     every = whole(mask)
     found = every & (every.flatten().cumsum(0).view(every.shape) <= count)
-    return distribute_tensor(found, mask.device_mesh, mask.placements) if isinstance(mask, DTensor) else found
+    return shared_like(mask, found)
 
 
 def _number(bits: int) -> float:

@@ -10,8 +10,7 @@ from torch import Tensor, nn
 
 from sparsegate.compress import compress, encode_sg
 from sparsegate.gates import require_gates, unwrapped
-
-from .count import whole
+from sparsegate.sharded import whole
 
 GATED = re.compile(r"(?:^|(?<=\.))parametrizations\.(\w+)\.original$")
 GATE = re.compile(r"(?:^|(?<=\.))parametrizations\.\w+\.\d+\.gate$")

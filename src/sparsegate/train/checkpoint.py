@@ -15,8 +15,9 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from sparsegate.atomic import write_atomically
+from sparsegate.sharded import whole
 
-from .shard import like, whole
+from .shard import like
 
 KEPT = 2
 

@@ -11,10 +11,10 @@ from accelerate import Accelerator, DistributedType
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
-from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn.utils.parametrize import ParametrizationList
 
 from sparsegate.method import Method
+from sparsegate.sharded import is_sharded, shared_like, whole
 
 OTHERS = (DistributedType.DEEPSPEED, DistributedType.MEGATRON_LM)
 
@@ -52,17 +52,12 @@ class Shards:
         return copy.deepcopy(self._mould)
 
 
-def whole(tensor: Tensor) -> Tensor:
-    """A tensor with the parts of all processes; every process must ask for it."""
-    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
-
-
 def like(param: Tensor, tensor: Tensor) -> Tensor:
     """A whole tensor in the parameter's memory format, on which the last bit can depend, and shared out as it is."""
     if tensor.shape != param.shape:
         return tensor
-    if isinstance(param, DTensor):
-        return distribute_tensor(tensor.to(param.device), param.device_mesh, param.placements)
+    if is_sharded(param):
+        return shared_like(param, tensor.to(param.device))
     return torch.empty_like(param, dtype=tensor.dtype).copy_(tensor)
 
 
