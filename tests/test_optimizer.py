@@ -12,6 +12,7 @@ from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR
 from sparsegate.gates import gate, gates, weights
 from sparsegate.optimizer import GateSGD
 from sparsegate.penalty import Penalty
+from sparsegate.target import Target
 
 PENALTIES = [
     Penalty(count=0.0),
@@ -238,3 +239,16 @@ def test_options_out_of_range_are_errors(options):
 def test_a_model_without_gates_is_an_error():
     with pytest.raises(ValueError, match="no gates"):
         GateSGD(nn.Linear(2, 2))
+
+
+@pytest.mark.parametrize("settings", [{"penalty": Penalty(count=5.0)}, {"target": Target(keep=0.5), "steps": 20}])
+def test_a_copy_of_model_and_optimiser_goes_on_as_they_do(settings):
+    model = network()
+    optimizer = GateSGD(model, **settings)
+    pairs = [(model, optimizer), copy.deepcopy((model, optimizer))]
+    for each, moved_by in pairs:
+        for _ in range(10):
+            loss(each).backward()
+            moved_by.step()
+            moved_by.zero_grad()
+    assert state(pairs[1][0]) == state(model) != state(network())

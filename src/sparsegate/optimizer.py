@@ -91,6 +91,10 @@ class GateSGD(Optimizer):
         for group in self.param_groups:
             group["lr"] = lr
 
+    def __getstate__(self) -> dict[str, Any]:
+        # For copy.deepcopy and pickle: torch's own leaves out what it does not know of.
+        return super().__getstate__() | {"penalty": self.penalty, "control": self.control}
+
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
         """Moves every gate once."""

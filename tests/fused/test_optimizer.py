@@ -139,3 +139,13 @@ def test_nothing_is_taken_over_twice():
     take_over_(model, small=True)
     together(model)
     assert next(iter(sg.gates(model).values())).gate.dtype == torch.float16
+
+
+def test_a_copy_of_model_and_optimiser_goes_on_as_they_do():
+    model = network()
+    optimizer = together(model)
+    steps(model, optimizer, last=2)
+    other, its = copy.deepcopy((model, optimizer))
+    steps(model, optimizer, first=2)
+    steps(other, its, first=2)
+    assert all(torch.equal(value, other.state_dict()[name]) for name, value in model.state_dict().items())

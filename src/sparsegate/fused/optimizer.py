@@ -78,6 +78,10 @@ class GatedSGD(Optimizer):
     def gate_lr(self, lr: float) -> None:
         self.param_groups[1]["lr"] = lr
 
+    def __getstate__(self) -> dict[str, Any]:
+        # For copy.deepcopy and pickle: torch's own leaves out what it does not know of.
+        return super().__getstate__() | {"penalty": self.penalty}
+
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
         """Moves every weight and every gate once."""
