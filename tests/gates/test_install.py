@@ -159,3 +159,9 @@ def test_a_copy_has_gates_of_its_own():
     gates(copied)["0.weight"].gate.data.zero_()
     assert value(model, "0.weight") == 0.9
     assert not copied[0].weight.any()
+
+
+def test_a_compiled_model_is_gated_by_the_names_of_its_weights():
+    compiled = torch.compile(network(), backend="eager")
+    gate(compiled, select=Select(names=("0.*",)))
+    assert list(gates(compiled)) == ["0.weight"]

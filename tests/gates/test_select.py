@@ -138,3 +138,8 @@ def test_choosing_changes_nothing():
     before = list(model.state_dict())
     Select().sites(model)
     assert list(model.state_dict()) == before
+
+
+def test_a_weight_without_elements_has_no_gate():
+    model = nn.ModuleList([nn.Linear(2, 3), nn.Linear(0, 3)])
+    assert [site.name for site in Select().sites(model)] == ["0.weight"]

@@ -40,7 +40,7 @@ def gate(
     optimisers: the parameters' order changes.
     """
     _check_ungated(model)
-    sites = (select or Select()).sites(model)
+    sites = (select or Select()).sites(unwrapped(model))
     starts = _start_of_each(sites, start or Constant())
     order = {id(site.module): list(site.module._parameters) for site in sites}
     shared: dict[int, Gate] = {}

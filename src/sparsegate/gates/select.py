@@ -118,7 +118,7 @@ def _any(patterns: tuple[str, ...], name: str) -> bool:
 
 
 def _is_matrix(parameter: nn.Parameter) -> bool:
-    return isinstance(parameter, UninitializedParameter) or parameter.ndim >= 2
+    return isinstance(parameter, UninitializedParameter) or (parameter.ndim >= 2 and parameter.numel() > 0)
 
 
 def _check_gateable(site: Site) -> None:
