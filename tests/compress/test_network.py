@@ -257,7 +257,7 @@ def test_parameters_stay_the_same_objects_and_what_was_computed_with_the_old_one
 
 def test_a_parametrized_model_is_loaded_as_torch_would():
     model, other = (gate(zeroed(nn.Linear(30, 30))) for _ in range(2))
-    compress(model).into(other)
+    compress(model.state_dict()).into(other)
     assert all(torch.equal(value, other.state_dict()[name]) for name, value in model.state_dict().items())
 
 
@@ -301,3 +301,8 @@ def test_whole_numbers_have_no_negative_zero(same_bits):
     packed = compress({"w": lowest})
     assert same_bits(packed.state_dict()["w"], lowest)
     assert "negative zeros" not in str(packed)
+
+
+def test_a_model_that_still_has_gates_is_refused():
+    with pytest.raises(ValueError, match=r"still has gates \(weight\); take them off: sparsegate\.finish\(model\)"):
+        compress(gate(nn.Linear(3, 2)))

@@ -9,6 +9,7 @@ from torch import nn
 
 from sparsegate.compress import quantise_
 from sparsegate.compress.quantise import clusters
+from sparsegate.gates import gate
 
 
 def a_model():
@@ -67,3 +68,11 @@ def test_centres_rise_and_lie_among_the_values(values, count):
 def test_options_out_of_range_are_errors(options):
     with pytest.raises(ValueError, match="from 2 to 8"):
         quantise_(a_model(), **options)
+
+
+def test_a_model_that_still_has_gates_is_refused_and_left_alone():
+    model = gate(nn.Linear(9, 9))
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    with pytest.raises(ValueError, match="still has gates"):
+        quantise_(model, bits=2)
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())

@@ -10,6 +10,8 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
+from sparsegate.gates import check_finished
+
 from .container import ENDING, container_cost, read, write
 from .cost import Cost
 from .entry import Entry
@@ -104,6 +106,8 @@ def compress(model: nn.Module | Mapping[str, Tensor], *, negative_zeros: bool = 
     a float's -0.0, which is what multiplying a weight by a mask leaves, is a zero like any other. With `negative_zeros`
     there is no exception: -0.0 is a value, kept and paid for like others.
     """
+    if isinstance(model, nn.Module):
+        check_finished(model)
     state = model.state_dict() if isinstance(model, nn.Module) else dict(model)
     entries: dict[str, Entry] = {}
     same: dict[str, str] = {}

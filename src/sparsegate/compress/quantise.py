@@ -9,6 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from sparsegate.gates import check_finished
+
 from .format import Array
 
 ROUNDS = 50
@@ -31,6 +33,8 @@ def quantise_(
         raise ValueError(f"bits is from 2 to 8, got {bits}")
     if per not in ("layer", "network"):
         raise ValueError(f"per is 'layer' or 'network', got {per!r}")
+    if isinstance(tensors, nn.Module):
+        check_finished(tensors)
     each = tensors.parameters() if isinstance(tensors, nn.Module) else tensors
     real = [tensor.detach() for tensor in each if tensor.is_floating_point()]
     matrices = [tensor for tensor in real if tensor.ndim >= 2]

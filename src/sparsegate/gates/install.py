@@ -87,6 +87,12 @@ def require_gates(model: nn.Module) -> dict[str, Gate]:
     return found
 
 
+def check_finished(model: nn.Module) -> None:
+    """Refuses a model that still has gates: what is to be done with it wants its weights as they will be."""
+    if present := list(gates(model)):
+        raise ValueError(f"the model still has gates ({', '.join(present)}); take them off: sparsegate.finish(model)")
+
+
 def unwrapped(model: nn.Module) -> nn.Module:
     """The model inside torch.compile's and DistributedDataParallel's wrappers."""
     if isinstance(model, nn.parallel.DistributedDataParallel):
