@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,11 +23,7 @@ class Frontier:
     def best(self) -> list[Record]:
         """The records that no other beats in both weights and validation accuracy, fewest weights first."""
         # By the validation split: to choose by the test set would be to look at it many times.
-        found: list[Record] = []
-        for record in sorted(self.records, key=lambda each: (each.kept, -each.validation)):
-            if not found or record.validation > found[-1].validation:
-                found.append(record)
-        return found
+        return [self.records[place] for place in unbeaten([(each.kept, each.validation) for each in self.records])]
 
     def to_json(self) -> dict[str, Any]:
         """Title, command, the names of the best, then every record whole."""
@@ -43,3 +40,16 @@ class Frontier:
         """Reads a frontier from a JSON file."""
         value = json.loads(path.read_text())
         return cls(value["title"], value["command"], tuple(Record.from_json(each) for each in value["records"]))
+
+
+def unbeaten(runs: Sequence[tuple[int, float]]) -> list[int]:
+    """The places of those runs, each its weights and its accuracy, that no other beats in both; fewest weights first.
+
+    >>> unbeaten([(50, 98.0), (10, 97.0), (60, 97.5)])
+    [1, 0]
+    """
+    found: list[int] = []
+    for place in sorted(range(len(runs)), key=lambda place: (runs[place][0], -runs[place][1])):
+        if not found or runs[place][1] > runs[found[-1]][1]:
+            found.append(place)
+    return found

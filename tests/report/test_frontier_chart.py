@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sparsegate.record import Layer
-from sparsegate.report.frontier import frontier
+from sparsegate.report.frontier_chart import frontier
 
 PAIRS = st.lists(st.tuples(st.integers(1, 100), st.sampled_from([90.0, 95.0, 99.0])), min_size=1, max_size=8)
 

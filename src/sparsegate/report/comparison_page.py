@@ -8,7 +8,7 @@ from itertools import count, islice
 from sparsegate.record import Record
 from sparsegate.web import Html, document, element
 
-from .frontier import frontier, frontier_chart
+from .frontier_chart import frontier, frontier_chart
 from .html_table import Cell, Head, bar, html_table
 from .page_settings import flat, said
 

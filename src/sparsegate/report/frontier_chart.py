@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from sparsegate.frontier import unbeaten
 from sparsegate.record import Record
 from sparsegate.web import Html, element, join
 
@@ -15,18 +16,8 @@ Spot: TypeAlias = tuple[float, float]
 
 
 def frontier(records: Sequence[Record]) -> list[int]:
-    """The places of the runs that no other run beats in both accuracy and kept weights, from few weights to many.
-
-    >>> frontier([])
-    []
-    """
-    order = sorted(range(len(records)), key=lambda place: (records[place].kept, -records[place].test))
-    best, found = -1.0, []
-    for place in order:
-        if records[place].test > best:
-            best = records[place].test
-            found.append(place)
-    return found
+    """The places of the runs that no other beats in both kept weights and test accuracy, fewest weights first."""
+    return unbeaten([(each.kept, each.test) for each in records])
 
 
 def frontier_chart(records: Sequence[Record], names: Sequence[str]) -> Html:
