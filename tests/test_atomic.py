@@ -59,3 +59,8 @@ def test_a_folder_in_the_way_is_an_error_that_leaves_no_part(tmp_path):
     with pytest.raises(OSError, match="director"):
         write_atomically(tmp_path / "file", b"new")
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*nowhere to write file to"):
+        write_atomically(tmp_path / "nowhere" / "file", b"new")
