@@ -80,7 +80,7 @@ def test_inspect_asks_for_the_model_if_it_does_not_know_it(tmp_path, capsys):
     save_file({"strange": torch.eye(9)}, tmp_path / "strange.safetensors")
     assert main(["inspect", str(tmp_path / "strange.safetensors")]) == 0
     out = capsys.readouterr().out
-    assert "--model NAME tells, if it is one of lenet5, lenet300" in out
+    assert "not those of a registered model (lenet5, lenet300" in out
     assert "as it is" in out
     assert main(["inspect", str(tmp_path / "strange.safetensors"), "--model", "lenet5"]) == 2
     assert "not those of lenet5" in capsys.readouterr().err
@@ -115,6 +115,7 @@ def test_a_network_with_other_layers_than_its_model_is_tried_with_them(small, tm
     [
         (("inspect", "nowhere"), "there is no file"),
         (("inspect",), "PATH"),
+        (("compress", "RUN"), "TARGET"),
         (("compress", "RUN", "out.zip"), "must end in .sparse.safetensors or .sg"),
         (("compress", "RUN", "out.sg", "--bits", "9"), "from 2 to 8"),
         (("compress", "RUN/network.sg", "out.sg", "--bits", "3", "--tune", "1"), "--tune needs the data of a run"),

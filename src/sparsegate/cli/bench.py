@@ -31,7 +31,7 @@ class Command:
     """A .sparse.safetensors, .sg or .safetensors file, a state dict saved by torch (.pt), or the folder of a run."""
 
     model: str | None = None
-    """The model whose tensors these are; without it the run's, or the registered one that fits."""
+    """A registered network; a run knows its own, and of a file it is found by its tensors."""
 
     batches: tuple[int, ...] = (1, 16, 64, 256)
     """Images at a time."""

@@ -9,23 +9,22 @@ from typing import Annotated, Literal
 import tyro
 from rich.console import Console
 
-from sparsegate.compress import Packed, compress, quantise_
+from sparsegate.compress import Packed, compress
 
 from .flags import parse_flags
 from .network_file import open_network, run_of
+from .savings import quantised
 from .trial import Trial
-
-STATISTICS = ("running_mean", "running_var")  # of BatchNorm: not weights
 
 
 @dataclass(frozen=True)
 class Command:
     """Writes a network with zeros to a file that is truly smaller, without losing a bit unless told to."""
 
-    source: Annotated[Path, tyro.conf.Positional]
+    source: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")]
     """A .sparse.safetensors, .sg or .safetensors file, a state dict saved by torch (.pt), or the folder of a run."""
 
-    target: Annotated[Path, tyro.conf.Positional]
+    target: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="TARGET")]
     """The file to write: NAME.sparse.safetensors, which any safetensors reader opens, or NAME.sg, the smaller."""
 
     bits: int | None = None
@@ -59,9 +58,7 @@ def _quantised(packed: Packed, command: Command) -> tuple[Packed, str]:
         raise ValueError(f"--tune needs the data of a run, and {command.source} is not the folder of one")
     trial = Trial(settings) if settings is not None else None
     before = trial.accuracies(state) if trial else ""
-    quantise_(
-        [each for name, each in state.items() if not name.endswith(STATISTICS)], bits=command.bits, per=command.per
-    )
+    state = quantised(state, command.bits, per=command.per)
     after = trial.accuracies(state) if trial else ""
     words = f"before {before}; after {after}" if trial else "accuracy unknown: the source is not the folder of a run"
     if trial and command.tune:

@@ -23,7 +23,7 @@ from sparsegate.train import Run
 
 from .flags import parse_flags
 from .many_progress import ManyProgress
-from .train import FLAT, named
+from .train import FLAT, name_first, named
 
 AnyRun = TypeVar("AnyRun")
 
@@ -76,16 +76,15 @@ def parse(argv: list[str]) -> tuple[str, Command[Run[Any]]]:
     >>> parse(["lenet300", "--members", "8", "--epochs", "3"])[1].members
     8
     """
-    name, flags = ("", argv) if argv[:1] == [] or argv[0].startswith("-") else (argv[0], argv[1:])
-    if not name and not {"-h", "--help"} & set(flags):
-        raise ValueError(f"say what to train: {', '.join([*RECIPES, *MODELS])}")
+    known = [each for each in [*RECIPES, *MODELS] if isinstance(named(each).method, LearnedGates)]
+    name, flags = name_first(argv, known)
     run = named(name or "lenet5")
     if not isinstance(run.method, LearnedGates):
         raise ValueError(
             f"a frontier is of prices, and {name} is by {run.method_name}, which has none; use another name"
         )
     kind: Any = Command[Run[Annotated[LearnedGates, FLAT]]]
-    about = f"{inspect.getdoc(Command)}\n\nNAME: {', '.join([*RECIPES, *MODELS])}"
+    about = f"{inspect.getdoc(Command)}\n\nNAME: {', '.join(known)}"
     parsed: Command[Run[Any]] = parse_flags(
         kind, flags, default=kind(run), name=f"sparsegate frontier {name or 'NAME'}", about=about
     )

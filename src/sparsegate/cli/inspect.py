@@ -13,7 +13,8 @@ from sparsegate.compress import Packed
 
 from .flags import parse_flags
 from .network_file import open_network
-from .savings import model_of, savings
+from .network_model import model_of
+from .savings import savings
 
 BAR = 40
 
@@ -33,7 +34,7 @@ def main(argv: list[str]) -> None:
     """Parses the command, opens the network, and shows it."""
     command: Command = parse_flags(Command, argv, name="sparsegate inspect", about="")
     packed = open_network(command.path)
-    model = model_of(packed, command.model)
+    _, model = model_of(packed, command.model) or (None, None)
     say = Console(highlight=False, markup=False, soft_wrap=True).print
     say("\n".join([str(packed), "", *bars(packed)]))
     say("\n".join(["", *savings(packed, command.path, model)]))

@@ -1,42 +1,37 @@
-"""The model that a network's tensors belong to: the one of its run, the one that is named, or the one that fits."""
+"""The registered model that a network's tensors belong to."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import torch
 from torch import nn
 
-from sparsegate.compress import Packed
+from sparsegate.compress import Packed, matching_model
 from sparsegate.models import MODELS
 
 from .network_file import open_network, run_of
 
+OTHER_FLOATS = dict.fromkeys(("F16", "BF16", "F64"), "F32")  # registered models are in float32
+
 
 def open_model(path: Path, name: str | None = None) -> tuple[str, nn.Module]:
     """A registered model with the tensors of a file or of a run, and its name."""
-    packed = open_network(path)
-    settings = run_of(path) or run_of(path.parent)
-    found = name or (str(settings["model"]) if settings else _fitting(packed, path))
-    model = MODELS[found](num_classes=_num_classes(packed))
-    return found, packed.into(model)
-
-
-def _fitting(packed: Packed, path: Path) -> str:
-    """The one model whose tensors have these names and shapes."""
-    shapes = {name: tuple(packed.entries[packed.same.get(name, name)].plan.shape) for name in packed}
-    with torch.device("meta"):
-        each = {name: MODELS[name](num_classes=_num_classes(packed)).state_dict() for name in MODELS}
-    fitting = [name for name, state in each.items() if {key: tuple(one.shape) for key, one in state.items()} == shapes]
-    if len(fitting) != 1:
+    settings = run_of(path) or run_of(path.parent) or {}
+    found = model_of(open_network(path), settings.get("model", name))
+    if found is None:
         raise ValueError(
-            f"{len(fitting) or 'none'} of the models has the tensors of {path}; name one with --model: "
-            f"{', '.join(fitting or MODELS)}; for a model of your own, time sg.sparse in Python"
+            f"the tensors in {path} are not those of a registered model ({', '.join(MODELS)}); a model of your own "
+            "is for Python: sg.sparse times it, sg.to_c writes it"
         )
-    return fitting[0]
+    return found
 
 
-def _num_classes(packed: Packed) -> int:
-    """Rows of the last matrix."""
-    shapes = [packed.entries[packed.same.get(name, name)].plan.shape for name in packed]
-    return next((shape[0] for shape in reversed(shapes) if len(shape) == 2), 10)
+def model_of(packed: Packed, name: str | None = None) -> tuple[str, nn.Module] | None:
+    """The registered model that has the network's tensors, with the network in it, after its name; or none."""
+    entries = {key: packed.entries[packed.same.get(key, key)] for key in packed}
+    shapes = {key: (OTHER_FLOATS.get(each.dtype, each.dtype), each.plan.shape) for key, each in entries.items()}
+    found = matching_model(shapes)
+    if name is not None and (found is None or found[0] != name):
+        MODELS[name]  # an unknown name is answered with the known ones
+        raise ValueError(f"the tensors are not those of {name}" + (f", but of {found[0]}" if found else ""))
+    return (found[0], packed.into(MODELS[found[0]](num_classes=found[1]))) if found else None

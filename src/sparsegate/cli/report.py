@@ -18,7 +18,7 @@ from .flags import parse_flags
 class Command:
     """Makes the page of a run, or of several runs side by side: one HTML file that needs no network."""
 
-    runs: Annotated[tuple[Path, ...], tyro.conf.Positional]
+    runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN ...")]
     """The folder of a run; or several folders, files of records, or files of studies."""
 
     out: Path | None = None

@@ -40,7 +40,7 @@ class Command:
     used; what is missing is trained first, unless that takes long, and the same command goes on where it stopped.
     """
 
-    name: Annotated[str, tyro.conf.Positional] = ""
+    name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="[NAME]")] = ""
     """The exhibit, or all."""
 
     folder: Path = Path("reproduced")

@@ -4,30 +4,21 @@ from __future__ import annotations
 
 import copy
 from pathlib import Path
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-from sparsegate.compress import Packed, Removed, compress, encode_sg, matching_model, quantise_, remove_dead_paths
+from sparsegate.compress import Packed, Removed, compress, encode_sg, quantise_, remove_dead_paths
 from sparsegate.models import MODELS
 
 BITS = 5
 MAX_ELEMENTS = 2**24  # more would be packed for minutes, only to say how large they are
 STATISTICS = ("running_mean", "running_var")  # of BatchNorm: not weights
 UNKNOWN = (
-    "dead paths: not looked for, because the file does not say what model its tensors belong to; "
-    f"--model NAME tells, if it is one of {', '.join(MODELS)}; for others there is sparsegate.remove_dead_paths"
+    f"dead paths: not looked for, because the tensors are not those of a registered model ({', '.join(MODELS)}); "
+    "for others there is sparsegate.remove_dead_paths"
 )
-
-
-def model_of(packed: Packed, name: str | None) -> nn.Module | None:
-    """The registered model that has the network's tensors, with the network in it, or none."""
-    shapes = {key: (packed.entries[of].dtype, packed.entries[of].plan.shape) for key, of in _owners(packed).items()}
-    found = matching_model(shapes)
-    if name is not None and (found is None or found[0] != name):
-        MODELS[name]  # an unknown name is answered with the known ones
-        raise ValueError(f"the tensors are not those of {name}; leave --model out, or name the model they belong to")
-    return packed.into(MODELS[found[0]](num_classes=found[1])) if found else None
 
 
 def savings(packed: Packed, path: Path, model: nn.Module | None) -> list[str]:
@@ -41,15 +32,13 @@ def savings(packed: Packed, path: Path, model: nn.Module | None) -> list[str]:
     return [*_dead(clean, removed), "", *now, *_sizes({"as it is": state, "without dead paths": clean.state_dict()})]
 
 
-def quantised(state: dict[str, Tensor], bits: int) -> dict[str, Tensor]:
+def quantised(
+    state: dict[str, Tensor], bits: int, *, per: Literal["layer", "network"] = "network"
+) -> dict[str, Tensor]:
     """A copy with few different values; statistics of norms stay."""
     few = {name: tensor.clone() for name, tensor in state.items()}
-    quantise_([each for name, each in few.items() if not name.endswith(STATISTICS)], bits=bits)
+    quantise_([each for name, each in few.items() if not name.endswith(STATISTICS)], bits=bits, per=per)
     return few
-
-
-def _owners(packed: Packed) -> dict[str, str]:
-    return {name: packed.same.get(name, name) for name in packed}
 
 
 def _dead(clean: nn.Module, removed: Removed) -> list[str]:

@@ -91,9 +91,7 @@ def parse(argv: list[str]) -> Command[Run[Any]]:
     5.0
     """
     known = [*RECIPES, *MODELS]
-    name, flags = ("", argv) if argv[:1] == [] or argv[0].startswith("-") else (argv[0], argv[1:])
-    if not name and not {"-h", "--help"} & set(flags):
-        raise ValueError(f"say what to train: {', '.join(known)}")
+    name, flags = name_first(argv, known)
     run = named(name or "lenet5")
     method, flags = _without("--method", flags)
     if method and METHODS[method] is not type(run.method):
@@ -107,6 +105,15 @@ def parse(argv: list[str]) -> Command[Run[Any]]:
         about=f"{inspect.getdoc(Command)}\n\nNAME: {', '.join(known)}",
     )
     return parsed
+
+
+def name_first(argv: list[str], known: list[str]) -> tuple[str, list[str]]:
+    """The name that comes before all flags, which may be left out to ask for help, and the flags."""
+    if argv and not argv[0].startswith("-"):
+        return argv[0], argv[1:]
+    if not {"-h", "--help"} & set(argv):
+        raise ValueError(f"say what to train: {', '.join(known)}")
+    return "", argv
 
 
 def named(name: str) -> Run[Any]:

@@ -31,8 +31,7 @@ class Run(Generic[AnyMethod]):
     """A registered network."""
 
     data: str = "mnist"
-    """A registered dataset (all but mnist lie in a folder of that name in $SPARSEGATE_DATA), the path of a folder with
-    photographs (train/CLASS/*, val/CLASS/*), files of CIFAR or idx files, or hub:OWNER/NAME."""
+    """mnist, a dataset in $SPARSEGATE_DATA, the path of a folder (photographs, CIFAR, idx files), or hub:OWNER/NAME."""
 
     method: AnyMethod = dataclasses.field(default_factory=LearnedGates)  # type: ignore[assignment]
     """How the network is made smaller."""
