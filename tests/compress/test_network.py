@@ -306,3 +306,11 @@ def test_whole_numbers_have_no_negative_zero(same_bits):
 def test_a_model_that_still_has_gates_is_refused():
     with pytest.raises(ValueError, match=r"still has gates \(weight\); take them off: sparsegate\.finish\(model\)"):
         compress(gate(nn.Linear(3, 2)))
+
+
+def test_a_compiled_model_is_stored_and_loaded_by_its_own_names(scratch):
+    model, other = zeroed(nn.Linear(30, 30)), nn.Linear(30, 30)
+    compress(torch.compile(model, backend="eager")).save(scratch / "compiled.sg")
+    wrapped = torch.compile(other, backend="eager")
+    assert load(scratch / "compiled.sg").into(wrapped) is wrapped
+    assert torch.equal(other.weight, model.weight)

@@ -76,3 +76,17 @@ def test_a_model_that_still_has_gates_is_refused_and_left_alone():
     with pytest.raises(ValueError, match="still has gates"):
         quantise_(model, bits=2)
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_a_network_that_has_diverged_is_refused(bad):
+    model = nn.Linear(9, 9)
+    model.weight.data[1, 2] = bad
+    with pytest.raises(ValueError, match="the network has diverged"):
+        quantise_(model, bits=2)
+
+
+def test_weights_too_small_for_bfloat16_stay_as_they_are():
+    tiny = torch.full((2, 2), 1e-44)
+    quantise_([tiny], bits=2)
+    assert torch.equal(tiny, torch.full((2, 2), 1e-44))

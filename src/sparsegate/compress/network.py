@@ -10,7 +10,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
-from sparsegate.gates import check_finished
+from sparsegate.gates import check_finished, unwrapped
 
 from .container import ENDING, container_cost, read, write
 from .cost import Cost
@@ -53,18 +53,19 @@ class Packed:
 
     def into(self, model: AnyModule) -> AnyModule:
         """Loads all tensors into a model, in place; nothing is allocated or written before all is known to fit."""
+        inner = unwrapped(model)
         entries = {name: self.entries[self.same.get(name, name)] for name in self}
-        _check_agree({name: entry.plan.shape for name, entry in entries.items()}, model)
+        _check_agree({name: entry.plan.shape for name, entry in entries.items()}, inner)
         for name in self.entries:
             self._check(name)
-        memory, others = plain_memory(model), {}
+        memory, others = plain_memory(inner), {}
         for name, entry in entries.items():
             if name in memory and type_name(memory[name]) == entry.dtype:
                 entry.write_(memory[name])
                 torch.autograd.graph.increment_version(memory[name])
             else:
                 others[name] = entry.tensor()
-        model.load_state_dict(others, strict=False)
+        inner.load_state_dict(others, strict=False)
         return model
 
     def save(self, path: Path | str) -> None:
@@ -102,13 +103,14 @@ def compress(model: nn.Module | Mapping[str, Tensor], *, negative_zeros: bool = 
     >>> packed.entries["weight"].format.name, packed.entries["weight"].cost
     ('gaps', Cost(values=320, indices=120, other=0))
 
-    It does not matter how the zeros came about. Tied tensors are stored once. Every bit comes back, with one exception:
-    a float's -0.0, which is what multiplying a weight by a mask leaves, is a zero like any other. With `negative_zeros`
-    there is no exception: -0.0 is a value, kept and paid for like others.
+    It does not matter how the zeros came about. A compiled model, or one in DDP, is stored by its own names; tied
+    tensors are stored once. Every bit comes back, with one exception: a float's -0.0, which is what multiplying a
+    weight by a mask leaves, is a zero like any other. With `negative_zeros` there is no exception: -0.0 is a value,
+    kept and paid for like others.
     """
     if isinstance(model, nn.Module):
         check_finished(model)
-    state = model.state_dict() if isinstance(model, nn.Module) else dict(model)
+    state = unwrapped(model).state_dict() if isinstance(model, nn.Module) else dict(model)
     entries: dict[str, Entry] = {}
     same: dict[str, str] = {}
     first: dict[tuple[object, ...], str] = {}

@@ -72,8 +72,12 @@ def _quantise_together_(parameters: Sequence[Tensor], count: int) -> None:
     values = torch.cat(kept).double().cpu().numpy() if kept else np.zeros(0)
     if len(values) == 0:
         return
+    if not np.isfinite(values).all():
+        raise ValueError("weights to quantise are finite, got NaN or infinity among them; the network has diverged")
     centres = torch.unique(torch.from_numpy(clusters(values, count)).to(torch.bfloat16))
-    centres = centres[centres != 0]  # a kept weight stays kept
+    centres = centres[centres != 0]  # a kept weight stays kept,
+    if len(centres) == 0:  # also where all are too small for bfloat16
+        return
     middles = (centres[1:].double() + centres[:-1].double()) / 2
     for parameter, each in zip(parameters, kept, strict=True):
         nearest = torch.bucketize(each.double().cpu(), middles)
