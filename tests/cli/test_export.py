@@ -7,6 +7,7 @@ from sparsegate.cli import main
 from sparsegate.compress import compress
 from sparsegate.methods import LearnedGates
 from sparsegate.models import LeNet5
+from sparsegate.penalty import Penalty
 from sparsegate.train import RunFolder, train
 
 
@@ -33,10 +34,10 @@ def test_a_file_becomes_c_code(dtype, sparse_file, tmp_path, capsys):
 
 
 def test_a_run_knows_its_model_and_its_data(small, tmp_path, capsys):
-    run = small(method=LearnedGates(gate_lr=400.0))
+    run = small(method=LearnedGates(gate_lr=400.0, penalty=Penalty(count=1000.0)))
     train(run, folder=tmp_path)
     folder = RunFolder(tmp_path / run.name, run).path
-    words = ["export", str(folder), str(tmp_path / "net.c"), "--to", "c", "--max-weights", "300000"]
+    words = ["export", str(folder), str(tmp_path / "net.c"), "--to", "c"]
     assert main([*words, "--model", "lenet5"]) == 0  # the run knows better
     assert "weights\ncc " in capsys.readouterr().out
 
