@@ -16,14 +16,12 @@ from sparsegate.atomic import write_atomically
 from sparsegate.frontier import Frontier
 from sparsegate.many import train_many
 from sparsegate.methods import LearnedGates
-from sparsegate.models import MODELS
 from sparsegate.report import PLOT_MISSING, aligned, comma_separated, frontier_table, markdown, plot_frontier
-from sparsegate.reproduce import RECIPES
 from sparsegate.train import Run
 
 from .flags import parse_flags
 from .many_progress import ManyProgress
-from .train import FLAT, name_first, named
+from .train import FLAT, RUNS, name_first, named
 
 AnyRun = TypeVar("AnyRun")
 
@@ -76,7 +74,7 @@ def parse(argv: list[str]) -> tuple[str, Command[Run[Any]]]:
     >>> parse(["lenet300", "--members", "8", "--epochs", "3"])[1].members
     8
     """
-    known = [each for each in [*RECIPES, *MODELS] if isinstance(named(each).method, LearnedGates)]
+    known = [each for each in RUNS if isinstance(named(each).method, LearnedGates)]
     name, flags = name_first(argv, known)
     run = named(name or "lenet5")
     if not isinstance(run.method, LearnedGates):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 import shlex
 import signal
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar
@@ -17,7 +19,8 @@ from rich.console import Console
 from sparsegate.methods import METHODS
 from sparsegate.models import MODELS
 from sparsegate.page import make_page
-from sparsegate.reproduce import RECIPES
+from sparsegate.registry import Registry
+from sparsegate.reproduce import PUPILS, RECIPES
 from sparsegate.train import Run, RunFolder, TensorBoard, Watcher, Watchers, is_main_process, leave_group, train
 
 from .flags import parse_flags
@@ -25,6 +28,9 @@ from .progress import Progress
 from .show import show_record
 
 AnyRun = TypeVar("AnyRun")
+RUNS: Registry[Callable[[], Run[Any]]] = Registry(
+    "recipe or model", {**RECIPES, **{name: functools.partial(Run, model=name) for name in MODELS}}
+)
 FLAT = tyro.conf.arg(name="")  # its fields are flags without a prefix
 
 
@@ -90,8 +96,7 @@ def parse(argv: list[str]) -> Command[Run[Any]]:
     >>> parse(["lenet300", "--epochs", "3", "--penalty.count", "5"]).run.method.penalty.count
     5.0
     """
-    known = [*RECIPES, *MODELS]
-    name, flags = name_first(argv, known)
+    name, flags = name_first(argv, list(RUNS))
     run = named(name or "lenet5")
     method, flags = _without("--method", flags)
     if method and METHODS[method] is not type(run.method):
@@ -102,7 +107,7 @@ def parse(argv: list[str]) -> Command[Run[Any]]:
         flags,
         default=kind(run),
         name=f"sparsegate train {name or 'NAME'} [--method {{{','.join(METHODS)}}}]",
-        about=f"{inspect.getdoc(Command)}\n\nNAME: {', '.join(known)}",
+        about=f"{inspect.getdoc(Command)}\n\nNAME: {', '.join(RUNS)}",
     )
     return parsed
 
@@ -118,11 +123,9 @@ def name_first(argv: list[str], known: list[str]) -> tuple[str, list[str]]:
 
 def named(name: str) -> Run[Any]:
     """The run of a recipe, or the plain one of a model."""
-    if name in RECIPES:
-        return RECIPES[name]()
-    if name in MODELS:
-        return Run(model=name)
-    raise ValueError(f"unknown recipe or model {name!r}; known: {', '.join([*RECIPES, *MODELS])}")
+    if name in PUPILS:
+        raise ValueError(f"{name} has a teacher and is trained by: python benchmarks/many_seeds.py {name}")
+    return RUNS[name]()
 
 
 def _without(flag: str, words: list[str]) -> tuple[str, list[str]]:
