@@ -49,9 +49,9 @@ def main(argv: list[str]) -> None:
     """Parses the command, writes the files, and says how large they are and what to do with them."""
     command: Command = parse_flags(Command, argv, name="sparsegate export", about="")
     exporter = EXPORTS[command.to]
+    name, model = open_model(command.source, command.model)
     settings = run_of(command.source) or {}
     data = load_data(settings.get("data", command.data))
-    name, model = open_model(command.source, command.model)
     if model.image_shape != data.image_shape:
         raise ValueError(
             f"{name} takes images of {model.image_shape}, and the data has {data.image_shape}; --data names its own"
