@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import NamedTuple
 
 import torch
@@ -158,9 +159,11 @@ def _spread(units: Int64[Tensor, "member some"], each: int) -> Int64[Tensor, "me
 
 def _size(whole: Stacked, at: tuple[Tensor, ...]) -> int:
     """How many elements stand in these places."""
-    return torch.broadcast_shapes(*(each.shape for each in at)).numel() * whole.weight.shape[len(at) :].numel()
+    rows, *columns = at[1:]
+    return rows.numel() * (columns[0].shape[2] if columns else 1) * whole.weight.shape[len(at) :].numel()
 
 
 def _part(whole: Stacked, at: tuple[Tensor, ...]) -> Stacked:
-    parts = {name: None if (value := getattr(whole, name)) is None else value[at].contiguous() for name in MOVED}
-    return Stacked(**parts, base=whole.base, tilt=whole.tilt)
+    """Copies of everything that moves, for these places alone."""
+    held = {name: value for name in MOVED if (value := getattr(whole, name)) is not None}
+    return dataclasses.replace(whole, **{name: value[at].contiguous() for name, value in held.items()})

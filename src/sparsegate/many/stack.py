@@ -97,9 +97,9 @@ class Stack(nn.Module):
             None if gate is None else torch.zeros_like(gate),
             torch.zeros_like(weight) if gate is not None and method.draw == "sample" else None,
             weight.clone() if averaged else None,
-            torch.zeros_like(weight) if any(member.late.adapt for member in self.members) else None,
             None if gate is None else gate.new_zeros(len(self.members)),
             None if gate is None or not any(_bimodal(member) for member in self.members) else gate.new_zeros(len(gate)),
+            torch.zeros_like(weight) if any(member.late.adapt for member in self.members) else None,
         )
 
     def _register(self, name: str, each: Stacked) -> None:

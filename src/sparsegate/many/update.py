@@ -39,12 +39,12 @@ class Stacked:
     noise: Float[Tensor, "member *shape"] | None = None
     """What a sampled mask compares the gates with, drawn anew for every step."""
     average: Float[Tensor, "member *shape"] | None = None
-    square: Float[Tensor, "member *shape"] | None = None
-    """The mean square of the gradients, where a member's steps are to be divided by its root."""
     base: Float[Tensor, " member"] | None = None
     """The price's slope at a closed gate."""
     tilt: Float[Tensor, " member"] | None = None
     """How much the slope changes towards an open gate; none if no member has a bimodal price."""
+    square: Float[Tensor, "member *shape"] | None = None
+    """The mean square of the gradients, where a member's steps are to be divided by its root."""
 
     def score(self) -> Float[Tensor, "member *shape"]:
         """What the mask to train with comes from: above 0.5 where a weight takes part."""
