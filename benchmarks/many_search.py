@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import math
 import time
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,16 @@ from typing import Any
 import safetensors.torch
 import torch
 from many_tiles import check, tune
-from search_rounds import ROUNDS, TEACHERS
+from search_rounds import ROUNDS, TEACHERS, of_epochs
 
 from sparsegate.compress import remove_dead_paths
-from sparsegate.data import Dataset, mnist
+from sparsegate.data import Dataset, Split, mnist
 from sparsegate.many import Ensemble, ManyLoop, ManyWatcher, Member, Opinion
+from sparsegate.many.update import Stacked
 from sparsegate.train import empty_network
+
+WIDEST = 2  # pixels that images are moved by at the most: the teachers are asked about all of them
+SHRUNK, SHRUNK_LATE = 0.6, 0.45  # what an epoch takes on average, of what the first one takes
 
 
 class Clock(ManyWatcher):
@@ -40,71 +45,130 @@ def main() -> None:
     parser.add_argument("round", choices=list(ROUNDS))
     parser.add_argument("--out", type=Path, default=Path("results"))
     parser.add_argument(
-        "--seconds", type=float, help="for each batch of members; fewer epochs if they would take longer"
+        "--seconds",
+        type=float,
+        nargs="*",
+        default=[],
+        help="for each batch of members, with fewer epochs if need be",
     )
     parser.add_argument("--tune", action="store_true", help="time the kernels' tiles first")
     parser.add_argument("--teachers", type=Path, help="networks of an earlier call, to leave their training out")
+    parser.add_argument("--images", type=int, help="train on so few, to try the command out")
     options = parser.parse_args()
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     data = mnist()
+    if options.images:
+        data = dataclasses.replace(
+            data, train=data.train.part(0, options.images), validation=data.validation.part(0, options.images)
+        )
     if options.tune:
         check()
         tune()
-    teacher = teachers(data, device, options.out, options.teachers)
-    rows: list[dict[str, Any]] = []
-    for name, members in ROUNDS[options.round].items():
-        if options.seconds:
-            members = affordable(members, data, device, options.seconds)
-        rows += searched(f"{options.round}: {name}", members, data, device, teacher)
-        (options.out / f"search-{options.round}.json").write_text(json.dumps(rows, indent=0))
+    search = Search(data, device, teachers(data, device, options.out, options.teachers))
+    for place, (name, members) in enumerate(ROUNDS[options.round].items()):
+        seconds = options.seconds[place] if place < len(options.seconds) else None
+        members = members[:: len(members) // 3] if options.images else members
+        search.batch(f"{options.round}: {name}", members, seconds)
+        (options.out / f"search-{options.round}.json").write_text(json.dumps(search.rows, indent=0))
 
 
-def affordable(members: list[Member], data: Dataset, device: torch.device, seconds: float) -> list[Member]:
-    """The members with as many epochs as the time allows, at the most their own."""
-    short = [dataclasses.replace(each, share=0.0, run=dataclasses.replace(each.run, epochs=2)) for each in members]
-    loop = ManyLoop(short, data, device)
-    loop.train()
-    epoch = loop.seconds / 2
-    epochs = min(members[0].run.epochs, int(seconds / epoch))
-    print(f"{len(members)} members: {epoch:.3f} s an epoch, {epochs} epochs", flush=True)
-    return [dataclasses.replace(each, run=dataclasses.replace(each.run, epochs=epochs)) for each in members]
+class Search:
+    """Batches of members, one after the other, and the rows about them."""
+
+    def __init__(self, data: Dataset, device: torch.device, teacher: torch.nn.Module) -> None:
+        self.data, self.device = data, device
+        self.opinion = Opinion.of(teacher, data.train.to(device), data.normalise, WIDEST)
+        self.rows: list[dict[str, Any]] = []
+        self.best: dict[int, tuple[float, dict[str, Stacked], int]] = {}
+
+    def batch(self, name: str, members: list[Member], seconds: float | None) -> None:
+        """Trains members, those of a late batch on the best masks that were found before."""
+        began = time.perf_counter()
+        late = name.endswith("late")
+        members = members * len(self.best) if late else members
+        if seconds is not None:
+            members = of_epochs(members, affordable(self._loop(members), seconds, late=late))
+        loop = self._loop(members, Clock())
+        if late:
+            self._begin_(loop)
+        loop.train()
+        took = time.perf_counter() - began
+        print(f"{name}: {len(members)} members, {members[0].run.epochs} epochs, {took:.1f} s", flush=True)
+        trained, _ = judged(loop, self.data.train.to(self.device))
+        _, losses = judged(loop, loop.splits["validation"])
+        for place in range(len(members)):
+            self.rows.append(row(name, loop, place, took, trained[place], losses[place]))
+            self._remember(loop, place, self.rows[-1])
+
+    def _loop(self, members: list[Member], watch: ManyWatcher | None = None) -> ManyLoop:
+        return ManyLoop(members, self.data, self.device, opinion=self.opinion, watch=watch)
+
+    def _begin_(self, loop: ManyLoop) -> None:
+        """Gives the members the best networks of each size, in place, the first size to the first of them."""
+        share = len(loop.members) // len(self.best)
+        for place in range(len(loop.members)):
+            _, params, source = self.best[sorted(self.best)[place // share]]
+            for name, each in loop.stack.params.items():
+                each.weight[place] = params[name].weight[source]
+                if each.gate is not None:
+                    each.gate[place] = params[name].gate[source]
+
+    def _remember(self, loop: ManyLoop, place: int, found: dict[str, Any]) -> None:
+        """Keeps the network of its size whose loss on the validation split is lowest."""
+        most, loss = found["most"], found["validation_loss"]
+        if loss < self.best.get(most, (math.inf,))[0]:
+            self.best[most] = (loss, loop.stack.params, place)
 
 
-def searched(
-    name: str, members: list[Member], data: Dataset, device: torch.device, teacher: torch.nn.Module
-) -> list[dict[str, Any]]:
-    """One row for every member."""
+def affordable(loop: ManyLoop, seconds: float, *, late: bool) -> int:
+    """As many epochs as the time allows, at the most the members' own."""
+    loop._epoch(0, loop.inputs.drawn(0))  # records the steps
     began = time.perf_counter()
-    asked = any(member.share for member in members)
-    widest = max(member.run.shift for member in members)
-    opinion = Opinion.of(teacher, data.train.to(device), data.normalise, widest) if asked else None
-    loop = ManyLoop(members, data, device, opinion=opinion, watch=Clock())
-    loop.train()
-    seconds = time.perf_counter() - began
-    print(f"{name}: {len(members)} members, {seconds:.1f} s", flush=True)
-    return [row(name, loop, place, seconds) for place in range(len(members))]
+    loop._epoch(0, loop.inputs.drawn(0))
+    loop._measure(1)
+    epoch = (time.perf_counter() - began) * (SHRUNK_LATE if late else SHRUNK)
+    epochs = max(2, min(loop.members[0].run.epochs, int(seconds / epoch)))
+    print(f"{len(loop.members)} members: {epoch:.3f} s an epoch, {epochs} epochs", flush=True)
+    return epochs
 
 
-def row(name: str, loop: ManyLoop, place: int, seconds: float) -> dict[str, Any]:
+@torch.no_grad()
+def judged(loop: ManyLoop, split: Split) -> tuple[list[float], list[float]]:
+    """Each member's percentage of right labels, and its mean loss by them."""
+    weights, members = loop.stack.finished(), len(loop.members)
+    right, loss = torch.zeros(2, members, dtype=torch.float64, device=loop.device)
+    for begin in range(0, len(split), 500):
+        part = split.part(begin, begin + 500)
+        logits = loop.stack.run(loop.normalise(part.images).repeat(members, 1, 1, 1), weights).view(members, -1, 10)
+        right += (logits.argmax(2) == part.labels).sum(1)
+        loss -= logits.log_softmax(2)[:, torch.arange(len(part), device=loop.device), part.labels].double().sum(1)
+    return (100 * right / len(split)).tolist(), (loss / len(split)).tolist()
+
+
+def row(name: str, loop: ManyLoop, place: int, seconds: float, trained: float, loss: float) -> dict[str, Any]:
     member = loop.members[place]
     model = empty_network(member.run)
     model.load_state_dict({key: value[place].cpu() for key, value in loop.stack.finished().items()})
     remove_dead_paths(model, loop.example)
     alive = {key: int(torch.count_nonzero(each)) for key, each in model.named_parameters()}
     run = member.run.to_json()
-    beside = {key: value for key, value in vars(member).items() if key != "run"}
+    beside = {key: value for key, value in vars(member).items() if key not in ("run", "late")}
     weights = sum(alive[key] for key in alive if key.endswith("weight"))
     last = loop.epochs[place]
     found = {
         "round": name,
         "run": run,
         **beside,
+        "late": vars(member.late),
         "kept": last[-1].kept,
         "alive": weights,
         "layers": alive,
         "validation": last[-1].validation,
-        "late": sum(each.validation for each in last[-5:]) / 5,
+        "mean_of_last_5": sum(each.validation for each in last[-5:]) / 5,
+        "validation_loss": loss,
+        "training": trained,
         "loss": last[-1].loss,
+        "price": float(loop.stack.factor[place]) * run["method"]["penalty"]["count"],
         "at_freeze": last[min(len(last), round(member.freeze * len(last))) - 1].kept,
         "notes": loop.notes[place],
         "seconds_of_batch": round(seconds, 1),
@@ -112,10 +176,9 @@ def row(name: str, loop: ManyLoop, place: int, seconds: float) -> dict[str, Any]
     }
     method = run["method"]
     print(
-        f"price {method.get('penalty', {}).get('count')} lr {run['lr']} wd {run['weight_decay']} shift {run['shift']} "
-        f"gate_lr {method.get('gate_lr')} freeze {method.get('freeze')} share {member.share} T {member.temperature} "
-        f"avg {member.average} most {member.most} seed {run['seed']}: kept {found['kept']} alive {weights} "
-        f"val {found['validation']:.2f} late {found['late']:.3f}",
+        f"{member.most} p{found['price']:.0f} lr{run['lr']:g} g{method.get('gate_lr'):g} s{member.share:g} "
+        f"{weights}: v{found['validation']:.2f} {found['mean_of_last_5']:.2f} {loss:.4f} t{trained:.3f} "
+        f"{found['loss']:.4f}",
         flush=True,
     )
     return found
@@ -124,7 +187,7 @@ def row(name: str, loop: ManyLoop, place: int, seconds: float) -> dict[str, Any]
 def teachers(data: Dataset, device: torch.device, out: Path, known: Path | None) -> torch.nn.Module:
     """Dense networks, trained together, as one teacher."""
     if known is not None:
-        states = safetensors.torch.load_file(known)
+        states = {name: each.float() for name, each in safetensors.torch.load_file(known).items()}
     else:
         loop = ManyLoop(TEACHERS, data, device, watch=Clock())
         loop.train()

@@ -32,7 +32,7 @@ def stacked(gated, sampled, tilted, averaged):
 )
 def test_everything_moves_alike(kinds):
     one, other = stacked(*kinds), stacked(*kinds)
-    grad, rates = torch.randn(*SHAPE), Rates(*(torch.rand(3) for _ in range(7)))
+    grad, rates = torch.randn(*SHAPE), Rates(*(torch.rand(3) for _ in range(8)))
     move_(one, grad, rates)
     move_fused_(other, grad, rates)
     for name in ("weight", "speed", "gate", "gate_speed", "average"):

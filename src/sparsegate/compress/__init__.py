@@ -1,6 +1,6 @@
 """Files that are truly smaller, accounted for to the bit."""
 
-from .chain import trace, unchecked
+from .chain import Example, find_chains, trace, unchecked
 from .container import encode_safetensors
 from .cost import Cost, position_entropy
 from .deadpaths import Removed, remove_dead_paths
@@ -20,12 +20,14 @@ __all__ = [
     "FORMATS",
     "Cost",
     "Entry",
+    "Example",
     "Format",
     "Packed",
     "Removed",
     "compress",
     "encode_safetensors",
     "encode_sg",
+    "find_chains",
     "is_hooked",
     "linear_readers",
     "load",

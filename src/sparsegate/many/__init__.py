@@ -1,6 +1,7 @@
 """Many small networks trained as one, each as if it were alone."""
 
 from .finished import finished
+from .late import Late
 from .launch import train_many
 from .loop import ManyLoop
 from .member import Member, check_agreement
@@ -9,6 +10,7 @@ from .watch import ManyWatcher
 
 __all__ = [
     "Ensemble",
+    "Late",
     "ManyLoop",
     "ManyWatcher",
     "Member",

@@ -12,9 +12,10 @@ from sparsegate.methods import LearnedGates
 from sparsegate.schedule import cosine, ramp
 
 from .member import Member
+from .update import MEMORY
 
 PRICE = 2
-NUM_KNOBS = 4  # learning rate, learning rate of the gates, price, share of this step in the average
+NUM_KNOBS = 6  # learning rate, that of the gates, price, share of this step in the average, weight decay, adapt
 
 
 def knob_table(
@@ -30,13 +31,27 @@ def knob_table(
     return table.float().contiguous()
 
 
-def _knobs(member: Member, progress: float, step: float) -> tuple[float, float, float, float]:
-    run, method = member.run, member.run.method
-    lr = run.lr * method.lr_factor(progress)
-    blend = _blend(member, progress, step)
+def _knobs(member: Member, progress: float, step: float) -> tuple[float, ...]:
+    method = member.run.method
+    lr, decay, adapt = _late(member, progress, step)
+    beside = (_blend(member, progress, step), decay, adapt)
     if not isinstance(method, LearnedGates):
-        return lr, 0.0, 0.0, blend
-    return lr, method.gate_lr * cosine(progress, until=method.freeze), ramp(progress, over=method.ramp), blend
+        return lr, 0.0, 0.0, *beside
+    return lr, method.gate_lr * cosine(progress, until=method.freeze), ramp(progress, over=method.ramp), *beside
+
+
+def _late(member: Member, progress: float, step: float) -> tuple[float, float, float]:
+    """Learning rate, weight decay and what the mean square of gradients is multiplied by, since it began at zero."""
+    run, late, begin = member.run, member.late, member.frozen_at / member.run.epochs
+    lr, decay = run.lr * run.method.lr_factor(progress), run.weight_decay
+    if progress - begin < -step / 2:  # rounding must not move the moment by a step
+        return lr, decay, 0.0
+    if late.lr is not None:
+        lr = late.lr * cosine(progress - begin, until=1 - begin)
+    if late.weight_decay is not None:
+        decay = late.weight_decay
+    taken = round((progress - begin) / step) + 1
+    return lr, decay, 1 / (1 - MEMORY**taken) if late.adapt else 0.0
 
 
 def _blend(member: Member, progress: float, step: float) -> float:

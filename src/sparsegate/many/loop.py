@@ -20,9 +20,11 @@ from .knobs import knob_table
 from .member import Member, check_agreement
 from .price import steered
 from .reading import Readings, accuracies
+from .shrinking import Shrinking
 from .stack import Stack
 from .steps import Steps
 from .teacher import Opinion
+from .update import move_
 from .watch import ManyWatcher
 
 
@@ -50,6 +52,7 @@ class ManyLoop:
         self.steps = Steps(self.stack, self.inputs, opinion, device)
         self.readings = Readings(self.stack)
         self.example = data.normalise(data.train.images[:1])
+        self.shrinking = Shrinking(self.stack, self.example)
         self.epochs: list[list[Epoch]] = [[] for _ in members]
         self.notes: list[list[str]] = [[] for _ in members]
         self.seconds, self.saved = 0.0, time.perf_counter()
@@ -63,8 +66,9 @@ class ManyLoop:
         for number in range(first, epochs):
             began = time.perf_counter()
             assert drawn is not None
-            self._cut(number)
+            self._shrink(number, cut=self._cut(number))
             self._epoch(number, drawn)
+            self.shrinking.write_back_()
             # A GPU is still at work on the steps while the CPU draws the next epoch.
             drawn = self.inputs.drawn(number + 1) if number + 1 < epochs else None
             self._measure(number + 1)
@@ -81,12 +85,21 @@ class ManyLoop:
             self.steps.take(step)
             self.watch.stepped(step + 1)
 
-    def _cut(self, number: int) -> None:
-        """Cuts the members whose gates have just stopped."""
-        for place, member in enumerate(self.members):
-            at = math.ceil(member.freeze * member.run.epochs - 1e-9)
-            if member.most is not None and number == at:
-                cut_(self.stack, place, self.example)
+    def _cut(self, number: int) -> bool:
+        """Cuts the members whose gates have just stopped; says whether there were any."""
+        due = [
+            place for place, member in enumerate(self.members) if member.most is not None and number == member.frozen_at
+        ]
+        for place in due:
+            cut_(self.stack, place, self.example)
+        return bool(due)
+
+    def _shrink(self, number: int, *, cut: bool) -> None:
+        """Takes units that nobody reads out of the steps."""
+        frozen = all(number >= member.frozen_at for member in self.members)
+        adapt = frozen and any(member.late.adapt for member in self.members)
+        if self.shrinking.shrunk_(frozen=frozen, cut=cut) or (adapt and self.steps.move is not move_):
+            self.steps.anew(adapt=adapt)
 
     def _measure(self, number: int) -> None:
         losses = [float(loss) / self.inputs.steps for loss in self.steps.losses.cpu()]

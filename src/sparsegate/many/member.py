@@ -5,12 +5,15 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sparsegate.methods import Dense, LearnedGates
 from sparsegate.train import Run
+
+from .late import Late
 
 FREE = ("seed", "lr", "momentum", "weight_decay", "shift", "method")
 ALONE = ("warmup", "stop", "flip", "crop", "jitter", "normalise", "distil", "average", "target", "update")
@@ -35,6 +38,12 @@ class Member:
     temperature: float = 1.0
     """Divides the logits of teacher and network before they are compared."""
 
+    shed: bool = False
+    """Whether a unit that nobody reads at the end of an epoch leaves for good; alone it might have come back."""
+
+    late: Late = field(default_factory=Late)
+    """What is done otherwise once the gates froze."""
+
     def __post_init__(self) -> None:
         if self.most is not None and self.most < 1:
             raise ValueError(f"most is a number of weights, at least 1, got {self.most}")
@@ -50,13 +59,18 @@ class Member:
         beside = {name: value for name, value in vars(self).items() if name != "run" and value != _DEFAULTS[name]}
         if not beside:
             return self.run.name
-        digest = hashlib.blake2b(json.dumps(beside, sort_keys=True).encode(), digest_size=4).hexdigest()
+        digest = hashlib.blake2b(json.dumps(beside, sort_keys=True, default=vars).encode(), digest_size=4).hexdigest()
         return f"{self.run.name}-{digest}"
 
     @property
     def freeze(self) -> float:
         """Fraction of training after which the mask stands still; a dense network has none to wait for."""
         return self.run.method.freeze if isinstance(self.run.method, LearnedGates) else 0.0
+
+    @property
+    def frozen_at(self) -> int:
+        """The first epoch in which the mask stands still all the time, counted from zero."""
+        return math.ceil(self.freeze * self.run.epochs - 1e-9)
 
     def about(self) -> tuple[str, ...]:
         """What a reader of the record should know beside the run's settings."""
@@ -67,10 +81,12 @@ class Member:
             said.append(f"the weights are their moving average since the gates froze, decay {self.average}")
         if self.share:
             said.append(f"distilled: share {self.share} of a teacher's opinion, temperature {self.temperature}")
-        return tuple(said)
+        if self.shed:
+            said.append("units that nobody read at the end of an epoch left for good while the gates still moved")
+        return (*said, *self.late.about())
 
 
-_DEFAULTS = {field.name: field.default for field in dataclasses.fields(Member)}
+_DEFAULTS = {each.name: each.default for each in dataclasses.fields(Member)} | {"late": Late()}
 
 
 def check_agreement(members: Sequence[Member]) -> None:
@@ -80,11 +96,11 @@ def check_agreement(members: Sequence[Member]) -> None:
     runs = [member.run for member in members]
     if not isinstance(runs[0].method, Dense | LearnedGates):
         raise ValueError(f"many members are trained dense or by learned gates, got {type(runs[0].method).__name__}")
-    for name in (field.name for field in dataclasses.fields(Run)):
+    for name in (each.name for each in dataclasses.fields(Run)):
         if name not in FREE:
             _check_one(name, [getattr(run, name) for run in runs])
     _check_one("method", [type(run.method).__name__ for run in runs])
-    for name in (field.name for field in dataclasses.fields(runs[0].method)):
+    for name in (each.name for each in dataclasses.fields(runs[0].method)):
         if name not in FREE_OF_METHOD:
             _check_one(name, [getattr(run.method, name) for run in runs])
     _check_known(runs[0])

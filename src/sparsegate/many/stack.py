@@ -19,7 +19,7 @@ from .layers import stacked_layers_
 from .member import Member
 from .update import Stacked
 
-MOVED = ("weight", "speed", "gate", "gate_speed", "average")  # what a checkpoint holds of every parameter
+MOVED = ("weight", "speed", "gate", "gate_speed", "average", "square")  # what a checkpoint holds of every parameter
 
 
 class Stack(nn.Module):
@@ -43,6 +43,7 @@ class Stack(nn.Module):
             gate = torch.stack([start[name] for start in starts]).to(device) if name in starts[0] else None
             self.params[name] = self._stacked(weight, gate)
             self._register(name, self.params[name])
+        self.active = self.params
         self.register_buffer("factor", torch.ones(len(members), dtype=torch.float64))
         self._price()
 
@@ -53,7 +54,7 @@ class Stack(nn.Module):
 
     def leaves(self) -> dict[str, Tensor]:
         """The weights that take part in a training step, ready for their gradients."""
-        return {name: each.effective(training=True).detach().requires_grad_() for name, each in self.params.items()}
+        return {name: each.effective(training=True).detach().requires_grad_() for name, each in self.active.items()}
 
     def run(
         self, images: Float[Tensor, "batch channel height width"], weights: Mapping[str, Tensor]
@@ -82,6 +83,10 @@ class Stack(nn.Module):
                 # In the order of memory of the gates in `train`, where convolutions have their channels last.
                 noise[place].copy_(_channels_last(noise[place]).uniform_(generator=source))
 
+    def moving(self) -> list[Tensor]:
+        """Everything that a step changes."""
+        return [value for each in self.active.values() for part in MOVED if (value := getattr(each, part)) is not None]
+
     def _stacked(self, weight: Tensor, gate: Tensor | None) -> Stacked:
         method = self.members[0].run.method
         averaged = any(member.average for member in self.members)
@@ -94,6 +99,7 @@ class Stack(nn.Module):
             weight.clone() if averaged else None,
             None if gate is None else gate.new_zeros(len(self.members)),
             None if gate is None or not any(_bimodal(member) for member in self.members) else gate.new_zeros(len(gate)),
+            torch.zeros_like(weight) if any(member.late.adapt for member in self.members) else None,
         )
 
     def _register(self, name: str, each: Stacked) -> None:

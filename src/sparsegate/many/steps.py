@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -12,7 +10,6 @@ from torch.nn import functional as F
 from .fused import can_fuse, move_fused_
 from .inputs import Batch, ManyInputs
 from .knobs import NUM_KNOBS
-from .member import Member
 from .stack import Stack
 from .teacher import Opinion, soft_loss
 from .update import Rates, move_
@@ -29,7 +26,7 @@ class Steps:
         self.at = torch.zeros(1, dtype=torch.int64, device=device)
         self.losses = torch.zeros(len(members), device=device)
         self.table = torch.zeros(inputs.steps, NUM_KNOBS, len(members), device=device)
-        self.fixed = {name: _column(members, name, device) for name in ("momentum", "weight_decay")}
+        self.momentum = torch.tensor([member.run.momentum for member in members], device=device)
         moving = [getattr(member.run.method, "gate_momentum", 0.0) for member in members]
         self.gate_momentum = torch.tensor(moving, device=device)
         self.share = torch.tensor([member.share for member in members], device=device)
@@ -43,6 +40,12 @@ class Steps:
         self.table.copy_(table)
         self.at.zero_()
         self.losses.zero_()
+
+    def anew(self, *, adapt: bool) -> None:
+        """Makes ready for weights of other shapes, or for steps that adapt, which the one kernel does not know."""
+        self.graph = None
+        if adapt:
+            self.move = move_
 
     def take(self, step: int) -> None:
         """Takes the next step; `step` counts from the beginning of training."""
@@ -59,7 +62,7 @@ class Steps:
         loss = self._loss(self.inputs.batch(self.at), leaves)
         grads = torch.autograd.grad(loss.sum(), list(leaves.values()))
         rates = self._rates()
-        for each, grad in zip(self.stack.params.values(), grads, strict=True):
+        for each, grad in zip(self.stack.active.values(), grads, strict=True):
             self.move(each, grad, rates)
         self.losses += loss.detach()
         self.at += 1
@@ -78,13 +81,12 @@ class Steps:
         return (1 - self.share) * hard + self.share * soft
 
     def _rates(self) -> Rates:
-        lr, gate_lr, price, blend = self.table.index_select(0, self.at)[0].unbind(0)
-        momentum, decay = self.fixed["momentum"], self.fixed["weight_decay"]
-        return Rates(lr, momentum, decay, gate_lr, self.gate_momentum, price, blend)
+        lr, gate_lr, price, blend, decay, adapt = self.table.index_select(0, self.at)[0].unbind(0)
+        return Rates(lr, self.momentum, decay, gate_lr, self.gate_momentum, price, blend, adapt)
 
     def _recorded(self) -> torch.cuda.CUDAGraph:
         """A graph of one step; the steps that warm it up leave no trace."""
-        kept = [*self.stack.buffers(), self.at, self.losses]
+        kept = [*self.stack.moving(), self.at, self.losses]
         before = [each.clone() for each in kept]
         stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         stream.wait_stream(torch.cuda.current_stream())
@@ -97,7 +99,3 @@ class Steps:
             self._step()
         torch._foreach_copy_(kept, before)
         return graph
-
-
-def _column(members: Sequence[Member], name: str, device: torch.device) -> Float[Tensor, " member"]:
-    return torch.tensor([getattr(member.run, name) for member in members], device=device)

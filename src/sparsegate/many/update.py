@@ -11,6 +11,9 @@ from torch import Tensor
 
 from sparsegate.gates import where_open
 
+MEMORY = 0.999  # of the size of gradients, where steps are divided by it
+TINY = 1e-8  # added to what steps are divided by
+
 
 class Rates(NamedTuple):
     """Each member's numbers for one step, in one column each."""
@@ -22,6 +25,7 @@ class Rates(NamedTuple):
     gate_momentum: Float[Tensor, " member"]
     price: Float[Tensor, " member"]
     blend: Float[Tensor, " member"]
+    adapt: Float[Tensor, " member"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +43,8 @@ class Stacked:
     """The price's slope at a closed gate."""
     tilt: Float[Tensor, " member"] | None = None
     """How much the slope changes towards an open gate; none if no member has a bimodal price."""
+    square: Float[Tensor, "member *shape"] | None = None
+    """The mean square of the gradients, where a member's steps are to be divided by its root."""
 
     def score(self) -> Float[Tensor, "member *shape"]:
         """What the mask to train with comes from: above 0.5 where a weight takes part."""
@@ -66,9 +72,18 @@ def _move_weight_(each: Stacked, grad: Tensor, rates: Rates) -> None:
     lr, momentum, decay, blend = (_on(each, rate) for rate in (rates.lr, rates.momentum, rates.decay, rates.blend))
     grad = torch.addcmul(grad, each.weight, decay)
     each.speed.mul_(momentum).add_(grad)
-    each.weight.addcmul_(each.speed, -lr)
+    each.weight.addcmul_(each.speed if each.square is None else _adapted(each, grad, rates), -lr)
     if each.average is not None:
         each.average.lerp_(each.weight, blend)
+
+
+def _adapted(each: Stacked, grad: Tensor, rates: Rates) -> Tensor:
+    """The speed, for members whose steps adapt as Adam's: the mean gradient over the root of the mean square."""
+    assert each.square is not None
+    adapt, momentum = _on(each, rates.adapt), _on(each, rates.momentum)
+    each.square.lerp_(grad.square(), _on(each, torch.where(rates.adapt > 0, 1 - MEMORY, 1.0)))
+    adapted = each.speed * (1 - momentum) / ((each.square * adapt).sqrt() + TINY)
+    return torch.where(adapt > 0, adapted, each.speed)
 
 
 def _move_gate_(each: Stacked, push: Tensor, rates: Rates) -> None:

@@ -1,0 +1,57 @@
+"""What is done otherwise begins with the first epoch in which the mask stands still."""
+
+import pytest
+import torch
+
+from sparsegate.many import Late, Member
+from sparsegate.many.knobs import knob_table
+from sparsegate.many.update import Rates, Stacked, move_
+from sparsegate.methods import LearnedGates
+from sparsegate.train import Run
+
+LR, DECAY, ADAPT = 0, 4, 5
+
+
+def test_learning_rate_and_decay_begin_again_when_the_mask_stands_still():
+    run = Run(epochs=4, lr=0.1, weight_decay=1e-4, method=LearnedGates(freeze=0.6))  # frozen from the third epoch on
+    members = [Member(run, late=Late(lr=0.5, weight_decay=0.0, adapt=True)), Member(run)]
+    table = torch.cat([knob_table(members, epoch, 10) for epoch in range(4)])
+    torch.testing.assert_close(table[:30, :, 0], table[:30, :, 1])
+    assert float(table[30, LR, 0]) == 0.5
+    assert table[30:, LR, 0].diff().max() < 0
+    assert table[30:, DECAY].tolist() == [[0.0, pytest.approx(1e-4)]] * 10
+    assert float(table[30, ADAPT, 0]) == pytest.approx(1000)
+    assert not table[:, ADAPT, 1].any()
+
+
+def test_steps_that_adapt_are_those_of_adam():
+    torch.manual_seed(0)
+    weight = torch.randn(2, 3, 4)
+    alone = [each.clone().requires_grad_() for each in weight]
+    adam = torch.optim.Adam(alone[:1], lr=0.01)
+    sgd = torch.optim.SGD(alone[1:], lr=0.01, momentum=0.9)
+    each = Stacked(weight, torch.zeros(2, 3, 4), square=torch.zeros(2, 3, 4))
+    for step in range(1, 31):
+        grad = torch.randn(2, 3, 4)
+        alone[0].grad, alone[1].grad = grad[0].clone(), grad[1].clone()
+        adam.step()
+        sgd.step()
+        # Adam corrects its mean gradient, too; here that is left to the learning rate.
+        rates = dict.fromkeys(Rates._fields, torch.zeros(2))
+        rates["momentum"] = torch.tensor([0.9, 0.9])
+        rates["lr"] = torch.tensor([0.01 / (1 - 0.9**step), 0.01])
+        rates["adapt"] = torch.tensor([1 / (1 - 0.999**step), 0.0])
+        move_(each, grad, Rates(**rates))
+    torch.testing.assert_close(each.weight, torch.stack([one.detach() for one in alone]))
+
+
+@pytest.mark.parametrize("wrong", [{"lr": 0.0}, {"weight_decay": -1.0}, {"adapt": True}])
+def test_settings_that_make_no_sense_are_refused(wrong):
+    with pytest.raises(ValueError, match=r"learning rate|lr is above zero"):
+        Late(**wrong)
+
+
+def test_members_that_differ_in_it_have_folders_of_their_own():
+    run = Run()
+    assert len({Member(run).name, Member(run, late=Late(lr=0.1)).name, Member(run, shed=True).name}) == 3
+    assert Member(run, late=Late()).name == run.name
