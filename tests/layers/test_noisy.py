@@ -49,6 +49,19 @@ def test_a_weight_with_too_much_noise_is_zero_in_training_too():
     assert module(torch.ones(5, 1)).abs().max() < 1e-3
 
 
+def test_a_settled_layer_has_the_same_weights_and_no_noise():
+    torch.manual_seed(0)
+    module = noisy(nn.Linear(50, 40), log_variance=-3.0)  # about half of them live
+    before, images = module.alive(), torch.randn(3, 50)
+    module.settle_()
+    module.settle_()  # as often as one likes
+    assert torch.equal(module.alive(), before)
+    assert 0 < before.sum() < before.numel()
+    assert torch.allclose(module(images), module.eval()(images), atol=1e-3)
+    module.layer.weight.data.fill_(1.0)
+    assert torch.equal(module.alive(), before)
+
+
 def test_the_divergence_is_the_published_approximation():
     module = noisy(nn.Linear(2, 1, bias=False))
     module.layer.weight.data = torch.tensor([[1.0, 1.0]])

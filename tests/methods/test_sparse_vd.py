@@ -48,9 +48,45 @@ def test_a_high_price_drives_weights_out_that_the_task_does_not_need():
     assert plain[0].weight.count_nonzero() + plain[2].weight.count_nonzero() == 0
 
 
+def test_after_the_freeze_only_the_weights_that_are_left_move():
+    method, model = prepared(freeze=0.5, log_variance=1.0)
+    optimizer = method.optimizer(model)
+    method.after_step(model, 0.5)
+    alive = model[0].alive()
+    assert 0 < alive.sum() < alive.numel()
+    first, noise = model[0].layer.weight.detach().clone(), model[0].log_variance.detach().clone()
+    for _ in range(5):
+        method.before_step(model, optimizer, 0.6)
+        model(torch.randn(8, 4)).square().sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        method.after_step(model, 0.6)
+    assert method.loss_term(model, 0.6) is None
+    assert method.settles_at() == 0.5
+    moved = model[0].layer.weight != first
+    assert moved.any()
+    assert not (moved & ~alive).any()
+    assert torch.equal(model[0].log_variance, noise)
+
+
+def test_without_a_freeze_the_noise_stays_to_the_end():
+    method, model = prepared()
+    before = model[0].log_variance.detach().clone()
+    method.after_step(model, 0.999)
+    assert torch.equal(model[0].log_variance, before)
+    assert method.settles_at() is None
+
+
 @pytest.mark.parametrize(
     "settings",
-    [{"price": -1.0}, {"num_images": 0}, {"wait": 0.5, "ramp": 0.4}, {"mean_lr": 0.0}, {"variance_lr": -1.0}],
+    [
+        {"price": -1.0},
+        {"num_images": 0},
+        {"wait": 0.5, "ramp": 0.4},
+        {"mean_lr": 0.0},
+        {"variance_lr": -1.0},
+        {"freeze": 0.0},
+    ],
 )
 def test_settings_that_cannot_be_are_refused(settings):
     with pytest.raises(ValueError, match="got"):

@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from .wrap import Layer
 
 CLIP = 8.0  # of the logarithm of alpha, where a weight is long gone
+SETTLED = 40.0  # of the logarithm of a variance: as good as endless, and with a minus as good as none
 
 
 class Noisy(nn.Module):
@@ -46,6 +47,11 @@ class Noisy(nn.Module):
         # The sum of independent Gaussians is one: one draw for each output, not one for each weight.
         variance = self._compute(features**2, torch.where(alive, self.log_variance.exp(), 0.0), None)
         return mean + torch.sqrt(variance.clamp_min(0.0) + 1e-8) * torch.randn_like(mean)
+
+    @torch.no_grad()
+    def settle_(self) -> None:
+        """Takes the noise from weights that live, and gives the others so much that none comes back."""
+        self.log_variance.copy_(torch.where(self.alive(), -SETTLED, SETTLED))
 
     @torch.no_grad()
     def without_noise(self) -> Layer:
