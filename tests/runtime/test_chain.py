@@ -12,7 +12,8 @@ from torch.nn import functional as F
 
 from sparsegate.kernels import KERNELS
 from sparsegate.runtime import VARIANT, Chain, Layer, reference
-from sparsegate.runtime.chain import _MEMORY, WORTH_A_THREAD, _scratch
+from sparsegate.runtime.chain import WORTH_A_THREAD
+from sparsegate.runtime.memory import _MEMORY, scratch
 
 pytestmark = pytest.mark.skipif(KERNELS is None, reason="kernels not built")
 
@@ -50,9 +51,9 @@ def torch_threads(threads):
 
 def spoil_memory(size):
     """Gives the next call just the memory that it asks for, for a sanitizer to see its end, and nothing good in it."""
-    _MEMORY.size = 0
-    _scratch(size)
-    _MEMORY.tensor.fill_(float("nan"))
+    _MEMORY.size = -1
+    scratch(size)
+    _MEMORY.array.fill(float("nan"))
 
 
 def assert_right(layers, x, *, threads=1, whole=False):
@@ -288,7 +289,7 @@ def test_the_lines_of_a_narrow_image_begin_where_those_of_the_cache_do():
 def test_a_thread_is_woken_only_where_there_is_work_for_it(images, monkeypatch, rows, threads):
     monkeypatch.setattr("sparsegate.runtime.chain.WORTH_A_THREAD", WORTH_A_THREAD)
     chain = Chain([Layer(torch.ones(rows, 100), None, (100, 1, 1))])  # 1 000 or 300 000 weights
-    _MEMORY.size = 0
+    _MEMORY.size = -1
     with torch_threads(2):
         chain(torch.zeros(1, 100))
     assert _MEMORY.size == threads * chain._form(1).scratch

@@ -35,7 +35,7 @@ def test_a_forced_kernel_is_used_wherever_it_can_be(mixed, kernel, want):
 
 def test_an_unknown_kernel_is_refused(mixed):
     with pytest.raises(
-        ValueError, match=r"kernel is dense, packed, winograd, chain, triton, csr or hardwired, got 'fast'"
+        ValueError, match=r"kernel is dense, packed, winograd, winograd8, chain, triton, csr or hardwired, got 'fast'"
     ):
         forced(mixed, IMAGE, "fast")
 

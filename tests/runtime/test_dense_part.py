@@ -31,12 +31,11 @@ def found(model) -> list:
 
 
 def test_convolutions_run_packed_and_by_winograds_method_where_it_fits(found):
-    both = ["packed", "winograd"]
-    assert [dense_kernels_for(piece) for piece in found] == [["packed"], both, both, both]
+    assert [dense_kernels_for(piece) for piece in found] == [["packed"], *[["packed", "winograd", "winograd8"]] * 3]
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("kernel", ["packed", "winograd"])
+@pytest.mark.parametrize("kernel", ["packed", "winograd", "winograd8"])
 @pytest.mark.parametrize("batch", [0, 1, 5])
 def test_consecutive_convolutions_give_what_they_gave(model, found, kernel, batch):
     x = torch.randn(batch, 3, 25, 26)
@@ -46,13 +45,14 @@ def test_consecutive_convolutions_give_what_they_gave(model, found, kernel, batc
 
 @torch.no_grad()
 @pytest.mark.parametrize("last", [2, 4])
-def test_few_images_at_a_time_give_the_same(monkeypatch, found, last):
-    x = torch.randn(7, 3, 25, 26)
-    kernels = ["packed", "winograd", "winograd", "packed"][:last]
+@pytest.mark.parametrize("batch", [0, 2, 7])
+def test_few_images_at_a_time_give_the_same(monkeypatch, found, last, batch):
+    x = torch.randn(batch, 3, 25, 26)
+    kernels = ["packed", "winograd", "winograd8", "packed"][:last]
     want = dense_part(found[:last], kernels)(x)
-    monkeypatch.setattr(module, "NEAR", 4 * 2 * 32 * 13 * 13)  # two images of it
+    monkeypatch.setattr(module, "NEAR", 4 * 2 * 32 * 13 * 13)  # two images of the second layer's output
     part = dense_part(found[:last], kernels)
-    assert part.together == 2
+    assert [few for few, _ in part.levels] == [2, 16, 160][: last - 1]  # the first layer gives less, but to the second
     torch.testing.assert_close(part(x), want)
 
 
@@ -73,7 +73,7 @@ def test_a_torch_that_cannot_pack_is_left_alone(monkeypatch, found):
     monkeypatch.setattr(module, "_onednn", missing)
     has_packing.cache_clear()
     try:
-        assert [dense_kernels_for(piece) for piece in found] == [[], *[["winograd"]] * 3]
+        assert [dense_kernels_for(piece) for piece in found] == [[], *[["winograd", "winograd8"]] * 3]
     finally:
         has_packing.cache_clear()
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sparsegate.kernels import KERNELS
 from sparsegate.runtime import VARIANT, Layer, reference
-from sparsegate.runtime.chain import _MEMORY, _scratch
+from sparsegate.runtime.memory import _MEMORY, scratch
 from sparsegate.runtime.winograd import Winograd, back, fits_winograd, inputs_forth, weights_forth
 
 needs_kernels = pytest.mark.skipif(KERNELS is None, reason="kernels not built")
@@ -29,24 +29,29 @@ def convolutions(draw):
 
 def spoil_memory(size):
     """Just the memory that is asked for, with nothing good in it."""
-    _MEMORY.size = 0
-    _scratch(size)
-    _MEMORY.tensor.fill_(float("nan"))
+    _MEMORY.size = -1
+    scratch(size)
+    _MEMORY.array.fill(float("nan"))
 
 
+tiles = pytest.mark.parametrize("tile", [6, 8])
+
+
+@tiles
 @pytest.mark.parametrize("taps", [3, 5])
-def test_the_three_matrices_make_a_convolution(taps):
-    line, weights = np.random.default_rng(0).normal(size=6), np.random.default_rng(1).normal(size=taps)
-    got = back(taps) @ ((inputs_forth() @ line) * (weights_forth(taps) @ weights))
+def test_the_three_matrices_make_a_convolution(tile, taps):
+    line, weights = np.random.default_rng(0).normal(size=tile), np.random.default_rng(1).normal(size=taps)
+    got = back(tile, taps) @ ((inputs_forth(tile) @ line) * (weights_forth(tile, taps) @ weights))
     np.testing.assert_allclose(got, np.correlate(line, weights), atol=1e-12)
 
 
-@settings(max_examples=10, deadline=None)
+@tiles
+@settings(max_examples=6, deadline=None)
 @given(layer=convolutions())
-def test_the_reference_is_the_convolution(images, layer):
+def test_the_reference_is_the_convolution(images, layer, tile):
     x = images(layer, 2)
     want = reference.chain([layer], x)
-    assert torch.allclose(reference.winograd(layer, x), want, rtol=1e-9, atol=1e-9)
+    assert torch.allclose(reference.winograd(layer, x, tile), want, rtol=1e-9, atol=1e-9)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -60,12 +65,12 @@ def eager_threads():
 @needs_kernels
 @pytest.mark.parametrize("threads", [1, 2], ids="threads {}".format)
 @settings(max_examples=15, deadline=None)
-@given(layer=convolutions(), count=st.sampled_from((0, 1, 2, 5)))
-def test_every_variant_is_within_a_ten_thousandth_of_the_reference(images, layer, count, threads):
+@given(layer=convolutions(), count=st.sampled_from((0, 1, 2, 5)), tile=st.sampled_from((6, 8)))
+def test_every_variant_is_within_a_ten_thousandth_of_the_reference(images, layer, count, tile, threads):
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
-    x, conv = images(layer, count), Winograd(layer)
-    want = reference.winograd(layer, x)
+    x, conv = images(layer, count), Winograd(layer, tile)
+    want = reference.winograd(layer, x, tile)
     for variant in range(VARIANT + 1):
         spoil_memory(conv.scratch * threads)
         got = conv(x, variant=variant)
@@ -75,20 +80,24 @@ def test_every_variant_is_within_a_ten_thousandth_of_the_reference(images, layer
 
 
 @needs_kernels
-def test_many_blocks_and_many_channels_stay_within_a_ten_thousandth():
+@tiles
+def test_many_blocks_and_many_channels_stay_within_a_ten_thousandth(tile):
     torch.manual_seed(0)
     layer = Layer(torch.randn(48, 512, 3, 3), torch.randn(48), (512, 30, 30), padding=(1, 1), relu=True)
     x = torch.randn(2, 512, 30, 30)
     want = reference.chain([layer], x)
-    assert float((Winograd(layer)(x).flatten(1) - want).abs().max() / want.max()) < 1e-4
+    assert float((Winograd(layer, tile)(x).flatten(1) - want).abs().max() / want.max()) < 1e-4
 
 
 @needs_kernels
-@pytest.mark.parametrize(("taps", "size", "counts"), [(3, 13, {1: 1, 4: 2, 7: 2, 9: 3}), (5, 8, {1: 1, 9: 1})])
-def test_images_side_by_side_do_not_touch(images, taps, size, counts):
+@pytest.mark.parametrize(
+    ("tile", "taps", "size", "counts"),
+    [(6, 3, 13, {1: 1, 4: 2, 7: 2, 9: 3}), (6, 5, 8, {1: 1, 9: 1}), (8, 3, 13, {1: 1, 9: 3}), (8, 5, 13, {4: 2})],
+)
+def test_images_side_by_side_do_not_touch(images, tile, taps, size, counts):
     layer = Layer(torch.randn(16, 16, taps, taps), None, (16, size, size), padding=(taps // 2, taps // 2))
     for count, side in counts.items():
-        conv, x = Winograd(layer), images(layer, count)
+        conv, x = Winograd(layer, tile), images(layer, count)
         assert conv.side_for(count) == side
         want = reference.chain([layer], x)
         for variant in range(VARIANT + 1):
@@ -101,9 +110,9 @@ def test_inputs_in_any_layout_are_taken(images):
     layer = Layer(torch.randn(16, 16, 3, 3), None, (16, 8, 9))
     x = images(layer, 3)
     strided = torch.randn(3, 32, 8, 9)[:, ::2].copy_(x)
-    want = Winograd(layer)(x)
+    want = Winograd(layer, 8)(x)
     assert want.is_contiguous(memory_format=torch.channels_last)
-    assert torch.equal(Winograd(layer)(strided), want)
+    assert torch.equal(Winograd(layer, 8)(strided), want)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +18,7 @@ from torch import Tensor
 from sparsegate.kernels import KERNELS
 
 from .matrix import LANES, LONG, NEAR, POINTER, CRows, CSlices, Rows, Slices, Weights, columns_in_block, spread
+from .memory import scratch
 
 MAX_VECTORS = 4
 PATCH = (2, 7)
@@ -185,9 +185,9 @@ class Chain:
         form = self._form_for.get(count) or self._form(count)
         threads = min(torch.get_num_threads(), 1 + count * form.work // WORTH_A_THREAD)
         out = images.new_empty((count, self.out_size))
-        scratch = _scratch(form.scratch * threads)
+        memory = scratch(form.scratch * threads)
         kind = VARIANT if variant is None else variant
-        form.run(form.address, images.data_ptr(), out.data_ptr(), count, scratch, form.single, threads, kind)
+        form.run(form.address, images.data_ptr(), out.data_ptr(), count, memory, form.single, threads, kind)
         return out
 
     def in_c(self, count: int) -> tuple[tuple[int, int], object] | None:
@@ -267,19 +267,6 @@ def _positions(layer: Layer) -> int:
 def _up(size: int) -> int:
     """The next multiple of a cache line's floats."""
     return -(-size // LANES) * LANES
-
-
-_MEMORY = threading.local()
-
-
-def _scratch(size: int) -> int:
-    """The address of memory of this thread's own, for so many floats."""
-    if getattr(_MEMORY, "size", 0) < size:
-        _MEMORY.tensor, _MEMORY.size = torch.zeros(size + LANES), size
-        address = _MEMORY.tensor.data_ptr()
-        _MEMORY.address = address + -address % 64
-    found: int = _MEMORY.address
-    return found
 
 
 FUNCTION = ctypes.cast(KERNELS.sg_chain_direct, POINTER).value or 0 if KERNELS is not None else 0

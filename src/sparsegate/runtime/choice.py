@@ -16,8 +16,8 @@ class LayerChoice:
     name: str
     sparsity: float
     kernel: str
-    """dense (torch), packed (oneDNN, weights laid out beforehand), winograd (dense, with fewer multiplications), chain
-    (sparse, in C), triton (those for GPUs), csr (torch's CSR matrices) or hardwired (C code)."""
+    """dense (torch), packed (oneDNN, weights laid out beforehand), winograd or winograd8 (dense, by Winograd),
+    chain (sparse, in C), triton (those for GPUs), csr (torch's CSR matrices) or hardwired (C code)."""
     dense_ms: float | None = None
     sparse_ms: float | None = None
     """Alone, at the example's batch, by the fastest kernel that is not torch's; none where nothing was measured."""

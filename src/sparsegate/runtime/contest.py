@@ -11,7 +11,7 @@ from torch import Tensor, fx, nn
 from sparsegate.kernels import KERNELS, explain_missing
 
 from .choice import Choice, LayerChoice
-from .dense_part import DENSE_KERNELS, dense_kernels_for
+from .dense_part import DENSE_KERNELS, dense_kernels_for, together
 from .measure import interleaved
 from .part import kernels_for, sparse_part
 from .pieces import Piece, pieces, traced
@@ -89,14 +89,18 @@ def _note(found: list[Piece]) -> str:
 def _timed(piece: Piece, x: Tensor) -> tuple[LayerChoice, str]:
     """What was measured, and the fastest sparse kernel, even where a dense one is faster."""
     ways: dict[str, Callable[[], object]] = {"dense": partial(piece.dense, x)}
-    for kernel in dense_kernels_for(piece):
-        ways[kernel] = partial(sparse_part([piece], kernel), x.contiguous(memory_format=torch.channels_last))
+    few, others = len(x), dense_kernels_for(piece)
+    if others:
+        few = min(len(x), together([piece]))  # as many as come at a time from the layer before
+    for kernel in others:
+        ways[kernel] = partial(sparse_part([piece], kernel), x[:few].contiguous(memory_format=torch.channels_last))
     sparse = _worth_trying(piece)
     parts = {kernel: sparse_part([piece], kernel) for kernel in sparse}
     ways |= {kernel: partial(short_cut(part, part, len(x)), x) for kernel, part in parts.items()}
     if len(ways) == 1:
         return LayerChoice(piece.name, piece.sparsity, "dense"), "dense"
     times = interleaved(ways, seconds=0.2)
+    times |= {kernel: times[kernel] * len(x) / max(few, 1) for kernel in others}
     best, other = (min(names, key=lambda name: times[name]) for names in (ways, [*ways][1:]))
     chosen = LayerChoice(piece.name, piece.sparsity, best, 1e3 * times["dense"], 1e3 * times[other])
     return chosen, min(sparse, key=lambda kernel: times[kernel], default=best)

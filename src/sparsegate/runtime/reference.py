@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from .chain import PATCH, Layer
 from .matrix import LANES, Rows, Slices
-from .winograd import TILE, back, inputs_forth, weights_forth
+from .winograd import back, inputs_forth, weights_forth
 
 Doubles = NDArray[np.float64]
 
@@ -82,19 +82,19 @@ def tile(rows: Rows, lanes: int, x: Doubles, first: NDArray[np.int64], bias: Dou
     return sums
 
 
-def winograd(layer: Layer, images: Float[Tensor, "batch *shape"]) -> Float[Tensor, "batch features"]:
-    """`sg_winograd`: tiles of six by six inputs, multiplied at 36 places, taken back to outputs."""
+def winograd(layer: Layer, images: Float[Tensor, "batch *shape"], side: int) -> Float[Tensor, "batch features"]:
+    """`sg_winograd`: tiles of side by side inputs, multiplied at as many places, taken back to outputs."""
     taps = layer.weight.shape[-1]
-    forth, here, outputs = inputs_forth(), weights_forth(taps), TILE + 1 - taps
+    forth, here, outputs = inputs_forth(side), weights_forth(side, taps), side + 1 - taps
     (height, width), (pad_y, pad_x) = layer.conv_shape, layer.padding
     down, across = (-(-size // outputs) for size in (height, width))
     padded = np.zeros((len(images), layer.in_shape[0], outputs * down + taps - 1, outputs * across + taps - 1))
     padded[:, :, pad_y : pad_y + layer.in_shape[1], pad_x : pad_x + layer.in_shape[2]] = images.double().numpy()
-    tiles = np.lib.stride_tricks.sliding_window_view(padded, (TILE, TILE), (2, 3))[:, :, ::outputs, ::outputs]
+    tiles = np.lib.stride_tricks.sliding_window_view(padded, (side, side), (2, 3))[:, :, ::outputs, ::outputs]
     inputs = np.einsum("ai,nctuij,bj->nctuab", forth, tiles, forth, optimize=True)
     weights = np.einsum("ay,kcyx,bx->kcab", here, layer.weight.detach().double().numpy(), here, optimize=True)
     products = np.einsum("nctuab,kcab->nktuab", inputs, weights, optimize=True)
-    sums = np.einsum("ya,nktuab,xb->nktyux", back(taps), products, back(taps), optimize=True)
+    sums = np.einsum("ya,nktuab,xb->nktyux", back(side, taps), products, back(side, taps), optimize=True)
     whole = sums.reshape(len(images), len(layer.weight), outputs * down, outputs * across)[:, :, :height, :width]
     return _followed(layer, torch.from_numpy(whole + _bias(layer)[:, None, None])).flatten(1)
 

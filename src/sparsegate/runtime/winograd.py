@@ -1,4 +1,4 @@
-"""A dense convolution by Winograd's method: a quarter of the multiplications for 3 x 3 taps, two fifths for 5 x 5."""
+"""A dense convolution by Winograd's method: a fifth of the multiplications for 3 x 3 taps, a sixth for 5 x 5."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from torch import Tensor
 
 from sparsegate.kernels import KERNELS
 
-from .chain import VARIANT, WORTH_A_THREAD, Layer, _scratch
+from .chain import VARIANT, WORTH_A_THREAD, Layer
 from .matrix import LANES, LONG, POINTER
+from .memory import aligned, scratch
 
-TILE = 6
-"""Inputs of a tile in each direction; with so many taps, 7 - taps outputs come of them."""
-PLACES = np.array([0, 1, -1, 2, -2])
-"""Where polynomials are multiplied, besides infinity (Lavin and Gray 2015: F(4 x 4, 3 x 3))."""
-OTHERS = np.array([np.delete(PLACES, k) for k in range(len(PLACES))])
+PLACES = {6: np.array([0.0, 1, -1, 2, -2]), 8: np.array([0.0, 1, -1, 2, -2, 0.5, -0.5])}
+"""Where polynomials are multiplied, besides infinity (Lavin and Gray 2015), by a tile's inputs in each direction; with
+so many taps, a tile gives as many outputs as it has inputs, less the taps, and one."""
 NEAR = 512 * 1024
 """Bytes of transformed inputs and sums of a block of tiles: they stay in the second cache."""
 FAR = 4 * 1024 * 1024
@@ -37,41 +36,47 @@ class CWinograd(ctypes.Structure):
 
     _fields_ = (
         *((name, LONG) for name in ("channels", "rows", "height", "width", "pad_y", "pad_x", "pitch_y", "pitch_x")),
-        *((name, LONG) for name in ("conv_height", "conv_width", "out_tile", "relu", "pool", "block")),
+        *((name, LONG) for name in ("conv_height", "conv_width", "tile", "out_tile", "relu", "pool", "block")),
         ("weight", POINTER),
         ("bias", POINTER),
     )
 
 
-def weights_forth(taps: int) -> NDArray[np.float64]:
-    """The matrix G that takes a line of weights to the six places.
+def weights_forth(tile: int, taps: int) -> NDArray[np.float64]:
+    """The matrix G that takes a line of weights to the places.
 
-    >>> weights_forth(3)[1]
+    >>> weights_forth(6, 3)[1]
     array([-0.16666667, -0.16666667, -0.16666667])
     """
-    scales = 1 / np.prod(PLACES[:, None] - OTHERS, axis=1)
-    finite = scales[:, None] * PLACES[:, None] ** np.arange(taps)
+    places = PLACES[tile]
+    scales = 1 / np.prod(places[:, None] - _others(tile), axis=1)
+    finite = scales[:, None] * places[:, None] ** np.arange(taps)
     return np.concatenate([finite, np.eye(taps)[-1:]])
 
 
-def inputs_forth() -> NDArray[np.float64]:
-    """The matrix B' that takes a line of six inputs there: the coefficients of the products of (x - place).
+def inputs_forth(tile: int) -> NDArray[np.float64]:
+    """The matrix B' that takes a line of inputs there: the coefficients of the products of (x - place).
 
-    >>> inputs_forth()[0]
+    >>> inputs_forth(6)[0]
     array([ 4.,  0., -5.,  0.,  1.,  0.])
     """
-    return np.array([*(np.append(np.poly(others)[::-1], 0) for others in OTHERS), np.poly(PLACES)[::-1]])
+    finite = (np.append(np.poly(others)[::-1], 0) for others in _others(tile))
+    return np.array([*finite, np.poly(PLACES[tile])[::-1]])
 
 
-def back(taps: int) -> NDArray[np.float64]:
-    """The matrix A' that takes six products to the outputs.
+def back(tile: int, taps: int) -> NDArray[np.float64]:
+    """The matrix A' that takes the products to the outputs.
 
-    >>> back(5)
+    >>> back(6, 5)
     array([[ 1.,  1.,  1.,  1.,  1.,  0.], [ 0.,  1., -1.,  2., -2.,  1.]])
     """
-    outputs = TILE + 1 - taps
-    finite = PLACES[None, :].astype(float) ** np.arange(outputs)[:, None]
+    outputs = tile + 1 - taps
+    finite = PLACES[tile][None, :] ** np.arange(outputs)[:, None]
     return np.concatenate([finite, np.eye(outputs)[:, -1:]], axis=1)
+
+
+def _others(tile: int) -> NDArray[np.float64]:
+    return np.array([np.delete(PLACES[tile], k) for k in range(tile - 1)])
 
 
 def fits_winograd(layer: Layer) -> bool:
@@ -85,16 +90,16 @@ def fits_winograd(layer: Layer) -> bool:
 class Winograd:
     """A convolution with its rectifier and a pool of two by two, packed; takes and gives images with channels last."""
 
-    def __init__(self, layer: Layer) -> None:
+    def __init__(self, layer: Layer, tile: int) -> None:
         assert KERNELS is not None
-        self.layer, (rows, channels, taps, _) = layer, layer.weight.shape
+        (self.layer, self.tile), (rows, channels, taps, _) = (layer, tile), layer.weight.shape
         bias = torch.zeros(rows) if layer.bias is None else layer.bias.detach().float().contiguous()
-        weight = packed(layer.weight)
-        block = MANY if weight.nbytes > FAR else max(LEAST, NEAR // (4 * TILE**2 * (channels + rows)))
+        weight = packed(layer.weight, tile)
+        block = MANY if weight.nbytes > FAR else max(LEAST, NEAR // (4 * tile**2 * (channels + rows)))
         self._pitch = tuple(size + pad for size, pad in zip(layer.in_shape[1:], layer.padding, strict=True))
         self._side: dict[int, int] = {}
         sizes = (channels, rows, *layer.in_shape[1:], *layer.padding, *self._pitch, *layer.conv_shape)
-        settings = (TILE + 1 - taps, layer.relu, layer.pool, block)
+        settings = (tile, tile + 1 - taps, layer.relu, layer.pool, block)
         self._packed = CWinograd(*sizes, *settings, weight.ctypes.data, bias.data_ptr())
         self._work = self.num_tiles(1, 1) * weight.size // LANES  # of one image
         self._keep: tuple[Any, ...] = (weight, bias)
@@ -108,9 +113,9 @@ class Winograd:
         images = images.contiguous(memory_format=torch.channels_last)
         threads = min(torch.get_num_threads(), 1 + len(images) * self._work // WORTH_A_THREAD)
         out = torch.empty((len(images), *self.layer.out_shape), memory_format=torch.channels_last)
-        scratch = _scratch(self.scratch * threads)
+        memory = scratch(self.scratch * threads)
         side = self._side.get(len(images)) or self.side_for(len(images))
-        self._run(self._address, images.data_ptr(), out.data_ptr(), len(images), side, scratch, threads, variant)
+        self._run(self._address, images.data_ptr(), out.data_ptr(), len(images), side, memory, threads, variant)
         return out
 
     def side_for(self, count: int) -> int:
@@ -124,13 +129,16 @@ class Winograd:
 
     def num_tiles(self, count: int, side: int) -> int:
         """Tiles of so many images in mosaics of side by side."""
-        step, sizes = TILE + 1 - self.layer.weight.shape[-1], zip(self._pitch, self.layer.conv_shape, strict=True)
+        step, sizes = self.tile + 1 - self.layer.weight.shape[-1], zip(self._pitch, self.layer.conv_shape, strict=True)
         return -(-count // side**2) * prod(-(-((side - 1) * pitch + size) // step) for pitch, size in sizes)
 
 
-def packed(weight: Float[Tensor, "rows channels taps taps"]) -> NDArray[np.float32]:
-    """The weights at the 36 places, in strips of two vectors of rows: [36, strips * channels * rows of a strip]."""
-    forth, each = weights_forth(weight.shape[-1]), weight.detach().double().numpy()
-    at_places = np.einsum("ay,kcyx,bx->abck", forth, each, forth, optimize=True).reshape(TILE**2, *each.shape[1::-1])
-    strips = [at_places[:, :, row : row + STRIP].reshape(TILE**2, -1) for row in range(0, len(each), STRIP)]
-    return np.ascontiguousarray(np.concatenate(strips, axis=1), np.float32)
+def packed(weight: Float[Tensor, "rows channels taps taps"], tile: int) -> NDArray[np.float32]:
+    """The weights at all places, in strips of two vectors of rows: [places, strips * channels * rows of a strip]."""
+    taps = weight.shape[-1]
+    forth, each = weights_forth(tile, taps), weight.detach().double().numpy()
+    at_places = np.einsum("ay,kcyx,bx->abck", forth, each, forth, optimize=True).reshape(tile**2, *each.shape[1::-1])
+    strips = [at_places[:, :, row : row + STRIP].reshape(tile**2, -1) for row in range(0, len(each), STRIP)]
+    found = aligned(weight.numel() // taps**2 * tile**2).reshape(tile**2, -1)
+    np.concatenate(strips, axis=1, out=found, casting="same_kind")
+    return found

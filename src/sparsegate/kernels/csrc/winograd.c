@@ -3,6 +3,8 @@
 #include "chain.h"
 #include "kernels.h"
 
+#include <string.h>
+
 #if defined(_OPENMP)
 #include <omp.h>
 #else
@@ -22,15 +24,16 @@ static RunTiles run_for(int64_t variant)
     return sg_tiles_plain;
 }
 
-static int64_t inputs_of(const Winograd *conv)
+static int64_t inputs_of(const Winograd *conv) /* groups are filled up, by less than one tile each */
 {
-    return POINTS * ((conv->block + LANES) * conv->channels + LANES); /* groups are filled up, by less than one tile each */
+    return conv->tile * conv->tile * ((conv->block + LANES) * conv->channels + LANES);
 }
 
 /* Floats of scratch memory that `sg_winograd` needs. */
 KERNEL int64_t sg_winograd_scratch(const Winograd *conv, int64_t num_threads)
 {
-    return num_threads * (inputs_of(conv) + POINTS * (conv->block * conv->rows + LANES));
+    const int64_t sums = conv->tile * conv->tile * (conv->block * conv->rows + LANES);
+    return num_threads * (conv->channels + inputs_of(conv) + sums);
 }
 
 /* Sends `count` images through the convolution, in mosaics of side by side of them, which a pool does not allow. With few
@@ -49,7 +52,10 @@ KERNEL int64_t sg_winograd(const Winograd *conv, const float *in, float *out, in
     {
         int me = omp_get_thread_num(), all = omp_get_num_threads();
         float *mine = scratch + (together ? 0 : me) * sg_winograd_scratch(conv, 1);
-        Tiles tiles = {conv, in, out, mine, mine + inputs_of(conv), count, side, down, across, 0, 0, 0, 1};
+        float *inputs = mine + conv->channels;
+        Tiles tiles = {conv, in, out, mine, inputs, inputs + inputs_of(conv), count, side, down, across, 0, 0, 0, 1};
+        if (!together || me == 0)
+            memset(mine, 0, (size_t)conv->channels * sizeof(float));
         tiles.part = together ? me : 0;
         tiles.num_parts = together ? all : 1;
         for (int64_t b = together ? 0 : me; b < num_blocks; b += together ? 1 : all) {

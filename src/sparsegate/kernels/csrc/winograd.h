@@ -1,13 +1,11 @@
 /* A dense convolution by Winograd's method. Python fills the structure (runtime/winograd.py), C only reads it.
  *
- * Six by six inputs give out_tile by out_tile outputs through 36 products per pair of channels instead of
- * (out_tile * taps)^2: 4 x 4 outputs of a 3 x 3 convolution take a quarter of the multiplications. */
+ * A tile of inputs gives out_tile by out_tile outputs through tile^2 products per pair of channels instead of
+ * (out_tile * taps)^2: of a 3 x 3 convolution, 4 x 4 outputs take a quarter of the multiplications and 6 x 6 a fifth. */
 #ifndef SPARSEGATE_WINOGRAD_H
 #define SPARSEGATE_WINOGRAD_H
 
 #include <stdint.h>
-
-#define POINTS 36 /* products of a tile: six by six */
 
 typedef struct {
     int64_t channels, rows; /* that come in and go out: multiples of sixteen */
@@ -15,10 +13,11 @@ typedef struct {
     int64_t pad_y, pad_x;
     int64_t pitch_y, pitch_x; /* from an image to the next in a mosaic, where neighbours share their padding */
     int64_t conv_height, conv_width; /* of the output before pooling */
-    int64_t out_tile;                /* 4 for three taps, 2 for five */
+    int64_t tile;                    /* 6 or 8 inputs in each direction */
+    int64_t out_tile;                /* tile + 1 - taps outputs, for three taps or five */
     int64_t relu, pool;              /* the maximum of pool by pool places: 1 or 2 */
     int64_t block;                   /* tiles at a time: what is between the transformations stays in the second cache */
-    const float *weight;             /* [36][strips of two vectors of rows][channels][floats of the strip] */
+    const float *weight;             /* [tile^2][strips of two vectors of rows][channels][floats of the strip] */
     const float *bias;               /* [rows] */
 } Winograd;
 
@@ -28,8 +27,9 @@ typedef struct {
     const Winograd *conv;
     const float *in; /* [images][height][width][channels] */
     float *out;      /* [images][height after pooling][width after pooling][rows] */
-    float *inputs;   /* [36][groups of tiles][channels / 16][group][16], and 16 floats after each of the 36 */
-    float *sums;     /* [36][tiles][rows], and 16 floats after each */
+    float *zeros;    /* [channels], for what is outside of an image */
+    float *inputs;   /* [tile^2][groups of tiles][channels / 16][group][16], and 16 floats after each of the tile^2 */
+    float *sums;     /* [tile^2][tiles][rows], and 16 floats after each */
     int64_t images, side;  /* all images, and how many a mosaic has in a line */
     int64_t down, across;  /* tiles of a mosaic */
     int64_t first, count;

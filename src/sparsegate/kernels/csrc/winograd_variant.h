@@ -1,22 +1,35 @@
 /* Winograd's convolution for one kind of processor: a part of variant.h. */
 #include "winograd.h"
+#include "winograd_transform.h"
 
 #define GROUP (MAX_TILE / 2) /* tiles whose sums for two vectors of rows fit into the registers */
 
-/* Where place (y, x) of a mosaic is in images of height by width by depth floats, or -1 between images. */
-INLINE int64_t NAME(pixel)(const Tiles *tiles, int64_t mosaic, int64_t y, int64_t x, int64_t height, int64_t width,
-                           int64_t depth)
+/* For `count` places of a mosaic in one direction, from `first` on: which image each is in, and where in it, or -1. */
+INLINE void NAME(axis)(const Tiles *tiles, int64_t count, int64_t first, int64_t pitch, int64_t size, int64_t *image,
+                       int64_t *inside)
+{
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t at = first + i, number = tiles->side > 1 && at >= 0 ? at / pitch : 0, rest = at - number * pitch;
+        image[i] = number;
+        inside[i] = at < 0 || rest >= size || number >= tiles->side ? -1 : rest;
+    }
+}
+
+/* Where the count by count places of a mosaic from (top, left) on are in images of height by width by depth floats, or -1
+ * between images. */
+INLINE void NAME(places)(const Tiles *tiles, int64_t mosaic, int64_t count, int64_t top, int64_t left, int64_t height,
+                         int64_t width, int64_t depth, int64_t *place)
 {
     const Winograd *conv = tiles->conv;
-    if (y < 0 || x < 0)
-        return -1;
-    int64_t down = tiles->side > 1 ? y / conv->pitch_y : 0, across = tiles->side > 1 ? x / conv->pitch_x : 0;
-    int64_t image = (mosaic * tiles->side + down) * tiles->side + across;
-    y -= down * conv->pitch_y;
-    x -= across * conv->pitch_x;
-    if (y >= height || x >= width || down >= tiles->side || across >= tiles->side || image >= tiles->images)
-        return -1;
-    return ((image * height + y) * width + x) * depth;
+    int64_t down[MAX_SIDE], across[MAX_SIDE], line[MAX_SIDE], column[MAX_SIDE];
+    NAME(axis)(tiles, count, top, conv->pitch_y, height, down, line);
+    NAME(axis)(tiles, count, left, conv->pitch_x, width, across, column);
+    for (int64_t y = 0; y < count; y++)
+        for (int64_t x = 0; x < count; x++) {
+            const int64_t image = (mosaic * tiles->side + down[y]) * tiles->side + across[x];
+            const int is_one = line[y] >= 0 && column[x] >= 0 && image < tiles->images;
+            place[y * count + x] = is_one ? ((image * height + line[y]) * width + column[x]) * depth : -1;
+        }
 }
 
 /* Tiles that are multiplied together: as equal as can be. */
@@ -26,36 +39,8 @@ INLINE int64_t NAME(group_for)(int64_t count)
     return (count + num_groups - 1) / num_groups;
 }
 
-/* The transformation of six inputs, for the points 0, 1, -1, 2, -2 and infinity. */
-INLINE void NAME(forth)(const Vector *d, int step, Vector *to, int to_step)
-{
-    const Vector d0 = d[0], d1 = d[step], d2 = d[2 * step], d3 = d[3 * step], d4 = d[4 * step], d5 = d[5 * step];
-    const Vector even = d4 - 4 * d2, odd = d3 - 4 * d1, far_even = d4 - d2, far_odd = 2 * (d3 - d1);
-    to[0] = 4 * d0 - 5 * d2 + d4;
-    to[to_step] = even + odd;
-    to[2 * to_step] = even - odd;
-    to[3 * to_step] = far_even + far_odd;
-    to[4 * to_step] = far_even - far_odd;
-    to[5 * to_step] = 4 * d1 - 5 * d3 + d5;
-}
-
-/* And of six sums, to two or four outputs. */
-INLINE void NAME(back)(const int out_tile, const Vector *m, int step, Vector *to, int to_step)
-{
-    const Vector sum = m[step] + m[2 * step], difference = m[step] - m[2 * step], last = m[5 * step];
-    const Vector far_sum = m[3 * step] + m[4 * step], far_difference = m[3 * step] - m[4 * step];
-    to[0] = m[0] + sum + far_sum;
-    if (out_tile == 2) {
-        to[to_step] = difference + 2 * far_difference + last;
-        return;
-    }
-    to[to_step] = difference + 2 * far_difference;
-    to[2 * to_step] = sum + 4 * far_sum;
-    to[3 * to_step] = difference + 8 * far_difference + last;
-}
-
 /* The inputs of this thread's tiles, transformed; what is outside of the image is zero. */
-TARGET static void NAME(tiles_in)(const Tiles *tiles)
+INLINE void NAME(tiles_in)(const int side, const Tiles *tiles)
 {
     const Winograd *conv = tiles->conv;
     const int64_t group = NAME(group_for)(tiles->count), num_groups = (tiles->count + group - 1) / group;
@@ -64,19 +49,14 @@ TARGET static void NAME(tiles_in)(const Tiles *tiles)
         const int64_t tile = tiles->first + i, mosaic = tile / (tiles->down * tiles->across);
         const int64_t top = tile / tiles->across % tiles->down * conv->out_tile - conv->pad_y;
         const int64_t left = tile % tiles->across * conv->out_tile - conv->pad_x;
-        int64_t place[POINTS];
-        for (int p = 0; p < POINTS; p++)
-            place[p] = NAME(pixel)(tiles, mosaic, top + p / 6, left + p % 6, conv->height, conv->width, conv->channels);
+        int64_t place[MAX_SIDE * MAX_SIDE];
+        const float *at[MAX_SIDE * MAX_SIDE];
+        NAME(places)(tiles, mosaic, side, top, left, conv->height, conv->width, conv->channels, place);
+        for (int p = 0; p < side * side; p++)
+            at[p] = place[p] < 0 ? tiles->zeros : tiles->in + place[p];
         float *to = tiles->inputs + (i / group * group * conv->channels + i % group * LANES);
-        for (int64_t c = 0; c < conv->channels; c += LANES, to += group * LANES) {
-            Vector d[POINTS], half[POINTS];
-            for (int p = 0; p < POINTS; p++)
-                d[p] = place[p] < 0 ? NAME(all)(0) : *NAME(at)(tiles->in + place[p] + c, 0);
-            UNROLL for (int x = 0; x < 6; x++) NAME(forth)(d + x, 6, half + x, 6);
-            UNROLL for (int y = 0; y < 6; y++) NAME(forth)(half + 6 * y, 1, d + 6 * y, 1);
-            for (int p = 0; p < POINTS; p++)
-                *(Vector *)(void *)(to + p * point_step) = d[p];
-        }
+        for (int64_t c = 0; c < conv->channels; c += LANES, to += group * LANES)
+            NAME(tile_forth)(side, at, c, to, point_step);
     }
 }
 
@@ -120,13 +100,13 @@ TARGET static void NAME(strips)(int64_t count, int64_t wide, int64_t channels, i
     }
 }
 
-/* The products: a matrix of rows by channels times one of channels by tiles, at each of the 36 points. */
+/* The products: a matrix of rows by channels times one of channels by tiles, at each of the points. */
 TARGET static void NAME(tiles_multiply)(const Tiles *tiles)
 {
     const Winograd *conv = tiles->conv;
     const int64_t channels = conv->channels, rows = conv->rows, count = tiles->count;
     const int64_t group = NAME(group_for)(count), num_groups = (count + group - 1) / group;
-    const int64_t num_strips = (rows + 2 * LANES - 1) / (2 * LANES), jobs = POINTS * num_strips;
+    const int64_t num_strips = (rows + 2 * LANES - 1) / (2 * LANES), jobs = conv->tile * conv->tile * num_strips;
     for (int64_t job = jobs * tiles->part / tiles->num_parts; job < jobs * (tiles->part + 1) / tiles->num_parts; job++) {
         int64_t point = job / num_strips, row = job % num_strips * 2 * LANES, wide = rows - row > LANES ? 2 : 1;
         const float *weight = conv->weight + (point * rows + row) * channels;
@@ -154,38 +134,36 @@ INLINE void NAME(tile_out)(const int out_tile, const Winograd *conv, const Vecto
     }
 }
 
-INLINE void NAME(tiles_back)(const int out_tile, const Tiles *tiles)
+INLINE void NAME(tiles_back)(const int side, const int out_tile, const Tiles *tiles)
 {
     const Winograd *conv = tiles->conv;
-    const int64_t point_step = tiles->count * conv->rows + LANES, pool = conv->pool, side = out_tile / pool;
+    const int64_t point_step = tiles->count * conv->rows + LANES, pool = conv->pool, outputs = out_tile / pool;
     for (int64_t i = tiles->part; i < tiles->count; i += tiles->num_parts) {
         const int64_t tile = tiles->first + i, mosaic = tile / (tiles->down * tiles->across);
-        const int64_t top = tile / tiles->across % tiles->down * side, left = tile % tiles->across * side;
-        int64_t place[16];
-        for (int64_t p = 0; p < side * side; p++)
-            place[p] = NAME(pixel)(tiles, mosaic, top + p / side, left + p % side, conv->conv_height / pool,
-                                   conv->conv_width / pool, conv->rows);
+        const int64_t top = tile / tiles->across % tiles->down * outputs, left = tile % tiles->across * outputs;
+        int64_t place[MAX_SIDE * MAX_SIDE];
+        NAME(places)(tiles, mosaic, outputs, top, left, conv->conv_height / pool, conv->conv_width / pool, conv->rows, place);
         for (int64_t row = 0; row < conv->rows; row += LANES) {
-            const float *from = tiles->sums + i * conv->rows + row;
-            Vector m[POINTS], half[POINTS], y[16];
-            for (int p = 0; p < POINTS; p++)
-                m[p] = *NAME(at)(from + p * point_step, 0);
-            UNROLL for (int x = 0; x < 6; x++) NAME(back)(out_tile, m + x, 6, half + x, 6);
-            UNROLL for (int l = 0; l < out_tile; l++) NAME(back)(out_tile, half + 6 * l, 1, y + out_tile * l, 1);
+            Vector y[MAX_SIDE * MAX_SIDE];
+            NAME(tile_back)(side, out_tile, tiles->sums + i * conv->rows + row, point_step, y);
             NAME(tile_out)(out_tile, conv, y, place, row, tiles->out);
         }
     }
 }
 
+#define TILES(SIDE, OUT_TILE)                                                                                          \
+    case 8 * SIDE + OUT_TILE:                                                                                          \
+        NAME(tiles_in)(SIDE, tiles);                                                                                   \
+        BARRIER(tiles)                                                                                                 \
+        NAME(tiles_multiply)(tiles);                                                                                   \
+        BARRIER(tiles)                                                                                                 \
+        NAME(tiles_back)(SIDE, OUT_TILE, tiles);                                                                       \
+        break;
+
 TARGET void NAME(sg_tiles)(const Tiles *tiles)
 {
     BARRIER(tiles)
-    NAME(tiles_in)(tiles);
-    BARRIER(tiles)
-    NAME(tiles_multiply)(tiles);
-    BARRIER(tiles)
-    if (tiles->conv->out_tile == 4)
-        NAME(tiles_back)(4, tiles);
-    else
-        NAME(tiles_back)(2, tiles);
+    switch (8 * tiles->conv->tile + tiles->conv->out_tile) {
+        TILES(6, 4) TILES(6, 2) TILES(8, 6) TILES(8, 4)
+    }
 }
