@@ -54,6 +54,7 @@ class Worker:
         line, theirs = spawn.Pipe()
         process = spawn.Process(target=serve, args=(theirs, *setting), daemon=True)
         process.start()
+        theirs.close()  # so that the line ends when the process does
         return cls(process, line)
 
     def asked(self, what: str) -> Any:
@@ -186,8 +187,6 @@ def replayed(step: Callable[[], object]) -> Callable[[], object]:
 
 def measured(workers: dict[str, Worker], name: str, batch: int, compiled: bool, rounds: int) -> dict[str, Any]:
     """One case: all ways in turn."""
-    for worker in workers.values():
-        worker.asked("ready")
     row: dict[str, Any] = {"network": name, "batch": batch, "compiled": compiled}
     row |= compared([in_turn(workers, "milliseconds", number) for number in range(rounds + 1)][1:])
     if (name, batch) != CASES[0]:
@@ -197,7 +196,10 @@ def measured(workers: dict[str, Worker], name: str, batch: int, compiled: bool, 
     row["peak GiB"] = {way: round(each / 2**30, 3) for way, each in peaks.items()}
     row["bytes per gated weight"] = {way: round((each - peaks["dense"]) / gated, 2) for way, each in peaks.items()}
     row["gated weights"] = gated
-    row["replayed"] = compared([in_turn(workers, "replayed", 0)]) if compiled else None
+    try:
+        row["replayed"] = compared([in_turn(workers, "replayed", 0)])
+    except EOFError:
+        row["replayed"] = None  # not every step can be captured
     return row
 
 
@@ -241,21 +243,31 @@ def main() -> None:
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "4")
     began, rows, compiled = time.monotonic(), [], not options.eager
     begun = {case: begin(case, compiled) for case in CASES if options.at_once}
+    for workers in begun.values():
+        ready(workers)  # nobody is timed while others are being built
+    print(f"{time.monotonic() - began:.0f} s begun", flush=True)
     for case in CASES:
-        if time.monotonic() - began < options.limit:
-            workers = begun.pop(case, None) or begin(case, compiled)
+        workers = begun.get(case) or begin(case, compiled)
+        if time.monotonic() - began < options.limit and ready(workers):
             rows.append(measured(workers, *case, compiled, options.rounds))
-            for worker in workers.values():
-                worker.end()
             print(f"{time.monotonic() - began:.0f} s {json.dumps(rows[-1])}", flush=True)
             write(options, rows)
-    for worker in (each for workers in begun.values() for each in workers.values()):
-        worker.end()
+        for worker in workers.values():
+            worker.end()
 
 
 def begin(case: tuple[str, int], compiled: bool) -> dict[str, Worker]:
     """A worker for every way."""
     return {way: Worker.begin(way, *case, compiled) for way in WAYS}
+
+
+def ready(workers: dict[str, Worker]) -> bool:
+    """Whether all have been built."""
+    try:
+        return all(worker.asked("ready") for worker in workers.values())
+    except (EOFError, BrokenPipeError):
+        print("a worker has died", flush=True)
+        return False
 
 
 if __name__ == "__main__":
