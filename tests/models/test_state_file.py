@@ -38,6 +38,7 @@ def test_code_in_a_file_does_not_run(tmp_path, capsys):
     [
         ("a.safetensors", b"no", "not a safetensors file"),
         ("a.pth", b"", "loaded safely"),
+        ("a.pth", b"junk", "loaded safely"),
         (None, b"", "there is no file"),
     ],
 )
