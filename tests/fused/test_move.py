@@ -78,7 +78,7 @@ def test_a_gate_of_16_bits_goes_on_average_where_a_gate_of_32_goes(way):
     moved = Moved(zero.clone(), zero.clone(), gate, zero.bfloat16())
     before = gate.double().mean()
     for seed in range(10):
-        way(moved, zero, Pace(**{**vars(still), "seed": seed}))
+        way(moved, zero, still._replace(seed=seed))
     travelled = float(before - gate.double().mean())
     assert travelled == pytest.approx(1e-4, abs=4e-5)  # ten steps; the standard error is 1e-5
     assert len(gate.unique()) >= 2

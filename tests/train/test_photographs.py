@@ -64,7 +64,7 @@ def test_the_command_decodes_and_names_what_does_not_in_the_record_too(photograp
     assert "decoding 6 photographs, once" in capsys.readouterr().out
     assert not list(tmp_path.rglob("*.sg"))
     (note,) = Record.load(next(tmp_path.rglob("record.json"))).notes
-    assert note.startswith("1 images do not decode and were left out: ")
+    assert note.startswith("1 image does not decode and was left out: ")
     assert note.endswith("val/blue/01.png")
 
 

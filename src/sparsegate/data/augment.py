@@ -126,14 +126,17 @@ class Jitter(Augment):
     ) -> Float[Tensor, "image channel height width"]:
         """The images in other light."""
         brightness, contrast, colour = drawn[:, :, None, None, None].unbind(1)
-        images = images.float() * brightness
-        middle = _grey(images).mean((1, 2, 3), keepdim=True)
-        images = middle + contrast * (images - middle)
+        images, light = images.float(), brightness * contrast
         grey = _grey(images)
-        return (grey + colour * (images - grey)).clamp(0, 255)
+        middle = brightness * grey.mean((1, 2, 3), keepdim=True)
+        # Three changes in one, because each is a line: middle + contrast * (brightness * image - middle) is an image in
+        # other light, and of that and its grey so much of each. Passes over memory are all that this costs.
+        rest = torch.addcmul((1 - contrast) * middle, light * (1 - colour), grey)
+        return torch.addcmul(rest, light * colour, images).clamp_(0, 255)
 
 
 def _grey(images: Float[Tensor, "image channel height width"]) -> Float[Tensor, "image 1 height width"]:
     if images.shape[1] != len(GREY):
         return images.mean(1, keepdim=True)
-    return sum(share * images[:, at : at + 1] for at, share in enumerate(GREY))  # type: ignore[return-value]
+    red, green, blue = (images[:, at : at + 1] for at in range(len(GREY)))
+    return (GREY[0] * red).add_(green, alpha=GREY[1]).add_(blue, alpha=GREY[2])

@@ -131,7 +131,7 @@ def _decode_one(place: int) -> str:
     """Writes one square to its place; returns why that failed, or nothing."""
     try:
         _task["rows"][place] = decode(_task["source"].read(place), _task["size"])
-    except (OSError, ValueError, SyntaxError, MemoryError) as error:  # Pillow raises all of them for damaged files
+    except Exception as error:  # Pillow raises of all kinds for damaged files, and for very large ones
         return str(error).splitlines()[0][:200] if str(error) else type(error).__name__
     return ""
 
@@ -178,4 +178,5 @@ def _alone(path: Path) -> Iterator[None]:
 def told(skipped: dict[str, str]) -> str:
     """What was left out, in words."""
     names = ", ".join(list(skipped)[:SHOWN]) + (" ..." if len(skipped) > SHOWN else "")
-    return f"{len(skipped)} images do not decode and were left out: {names}"
+    count = "1 image does not decode and was" if len(skipped) == 1 else f"{len(skipped)} images do not decode and were"
+    return f"{count} left out: {names}"

@@ -26,7 +26,8 @@ class Normalise:
     def __call__(self, images: Num[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
         """Bytes as numbers around zero."""
         numbers = images.to(torch.float32, copy=True)
-        return numbers.sub_(_spread_out(self.mean, images.device)).div_(_spread_out(self.spread, images.device))
+        spread_out = _spread_out if torch.compiler.is_compiling() else _remembered
+        return numbers.sub_(spread_out(self.mean, images.device)).div_(spread_out(self.spread, images.device))
 
 
 IMAGENET = Normalise((123.675, 116.28, 103.53), (58.395, 57.12, 57.375))
@@ -48,7 +49,11 @@ class Fit:
         return self.normalise(centred(images, self.size))
 
 
-@cache
 def _spread_out(value: float | tuple[float, ...], device: torch.device) -> float | Tensor:
-    """A number for each colour; remembered, because a copy to a GPU would make every batch wait."""
-    return torch.tensor(value, device=device)[:, None, None] if isinstance(value, tuple) else value
+    """A number for each colour, made on the device: a copy to a GPU would make every batch wait."""
+    if not isinstance(value, tuple):
+        return value
+    return torch.stack([torch.full((1, 1), each, device=device) for each in value])
+
+
+_remembered = cache(_spread_out)

@@ -66,11 +66,15 @@ class Source(abc.ABC):
 def decode(content: bytes, size: int) -> npt.NDArray[np.uint8]:
     """The middle square of a photograph, its shorter side at `size`, as bytes (3, size, size).
 
-    Raises OSError, ValueError or SyntaxError if the file is damaged or none that Pillow knows.
+    Raises whatever Pillow raises if the file is damaged, and ValueError if it is no image that Pillow knows.
     """
-    from PIL import Image
+    from PIL import Image, UnidentifiedImageError
 
-    with Image.open(io.BytesIO(content)) as image:
+    try:
+        opened = Image.open(io.BytesIO(content))
+    except UnidentifiedImageError as error:  # which names a place in memory
+        raise ValueError("no kind of image that Pillow knows") from error
+    with opened as image:
         image.draft("RGB", (size, size))  # a large JPEG is decoded at half or a quarter of its size, if that is enough
         colour = image.convert("RGB")
     side = min(colour.size)

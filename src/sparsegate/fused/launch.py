@@ -21,11 +21,11 @@ MODULE = "sparsegate.fused.kernels"
 
 def move_fast(parts: Moved, grad: Float[Tensor, "*shape"], pace: Pace) -> None:
     """Moves a weight and its gates the fastest way that there is for them."""
-    grad = in_layout_of(parts.weight, grad)
-    if can_go_fast(*parts, grad):
-        move_in_one_pass(parts, grad, pace)
-    else:
-        move(parts, grad, pace)
+    if not can_go_fast(*parts, grad):  # looked at once in the usual case: at every step, for every weight
+        grad = in_layout_of(parts.weight, grad)
+        if not can_go_fast(*parts, grad):
+            return move(parts, grad, pace)
+    return move_in_one_pass(parts, grad, pace)
 
 
 def can_go_fast(first: Tensor, *others: Tensor) -> bool:
@@ -38,12 +38,13 @@ def can_go_fast(first: Tensor, *others: Tensor) -> bool:
 
 def move_in_one_pass(parts: Moved, grad: Float[Tensor, "*shape"], pace: Pace) -> None:
     """Moves weights and gates by the kernel; all tensors lie in memory alike and without gaps."""
-    size = parts.weight.numel()
-    numbers = (pace.lr, pace.momentum, pace.weight_decay, pace.gate_lr, pace.gate_momentum, *pace.slope)
-    if size:
-        rounds = parts.gate.dtype == torch.float16
-        launch = _launch("move_kernel", size, rounds, grad.device, *(each.dtype for each in (*parts, grad)))
-        launch(*parts, grad, size, *numbers, pace.seed % 2**31)
+    weight, speed, gate, gate_speed = parts
+    lr, momentum, decay, gate_lr, gate_momentum, (base, tilt), seed = pace
+    if size := weight.numel():
+        kinds = (weight.dtype, speed.dtype, gate.dtype, gate_speed.dtype, grad.dtype)
+        launch = _launch("move_kernel", size, gate.dtype == torch.float16, weight.device, *kinds)
+        numbers = (lr, momentum, decay, gate_lr, gate_momentum, base, tilt, seed % 2**31)
+        launch(weight, speed, gate, gate_speed, grad, size, *numbers)
 
 
 def move_gates_in_one_pass(
@@ -77,12 +78,19 @@ def alike(first: Tensor, *others: Tensor) -> bool:
     """Whether tensors lie in memory in the same order, without gaps."""
     if first.is_contiguous():
         return all(other.is_contiguous() for other in others)
+    if first.is_contiguous(memory_format=torch.channels_last) and _same_strides(first, others):
+        return True  # at every step, so the usual case must not take long
     wanted = 1
     for stride, size in sorted((stride, size) for stride, size in _strides(first)):
         if stride != wanted:
             return False
         wanted *= size
     return all(_strides(other) == _strides(first) for other in others)
+
+
+def _same_strides(first: Tensor, others: tuple[Tensor, ...]) -> bool:
+    wanted = first.stride()
+    return all(other.stride() == wanted for other in others)
 
 
 def _strides(tensor: Tensor) -> list[tuple[int, int]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -23,8 +22,7 @@ class Moved(NamedTuple):
     gate_speed: Float[Tensor, "*shape"]
 
 
-@dataclass(frozen=True)
-class Pace:
+class Pace(NamedTuple):
     """The numbers of one step."""
 
     lr: float

@@ -98,20 +98,14 @@ class GatedSGD(Optimizer):
         weights, gates = self.param_groups[:2]
         gates["steps"] += 1
         slopes = self.penalty.slopes([gate.numel() for gate in gates["params"]])
-        for place, (weight, gate, slope) in enumerate(zip(weights["params"], gates["params"], slopes, strict=True)):
-            pace = Pace(
-                weights["lr"],
-                weights["momentum"],
-                weights["weight_decay"],
-                gates["lr"],
-                gates["momentum"],
-                slope.times(gates["price"]),
-                seed=gates["steps"] * len(slopes) + place,
-            )
+        price, seed = gates["price"], gates["steps"] * len(slopes)
+        numbers = (weights["lr"], weights["momentum"], weights["weight_decay"], gates["lr"], gates["momentum"])
+        for weight, gate, slope in zip(weights["params"], gates["params"], slopes, strict=True):
             # A gate without a gradient still pays its price.
             grad = torch.zeros_like(weight) if weight.grad is None else weight.grad
             parts = (weight, self._speed(weight), gate, self._gate_speed(weight, gate))
-            move_fast(Moved(*map(_local, parts)), _local(grad), pace)
+            move_fast(Moved(*map(_local, parts)), _local(grad), Pace(*numbers, slope.times(price), seed))
+            seed += 1
 
     def _move_others(self, group: dict[str, Any]) -> None:
         moving = [param for param in group["params"] if param.grad is not None]

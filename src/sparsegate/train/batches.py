@@ -6,9 +6,10 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 
 import torch
-from jaxtyping import Float, Int64, Num
+from jaxtyping import Float, Int64, Num, UInt8
 from torch import Tensor
 
 from sparsegate.data import Augment, Split
@@ -16,6 +17,7 @@ from sparsegate.data import Augment, Split
 from .seed import generator
 
 AHEAD = 3  # batches that are fetched before they are wanted, if images are not on the device
+PIECE = 16_384  # bytes that are copied at a time
 Batch = tuple[Float[Tensor, "part channel height width"], Int64[Tensor, " part"]]
 
 
@@ -34,6 +36,8 @@ class Batches:
     world: int = 1
     device: torch.device | None = None
     """Where batches are wanted, if the images are not there."""
+    compiled: bool = False
+    """Whether torch.compile makes the changes one: on a GPU they then take a third of the time."""
 
     def __post_init__(self) -> None:
         if self.batch_size > len(self.split):
@@ -94,15 +98,46 @@ class EpochBatches:
         if self.batches.device is None:
             return Split(split.images[chosen], split.labels[chosen])
         # Through memory that the GPU may read by itself, so that nobody waits for the copy.
-        waiting = torch.empty(
-            (len(chosen), *split.images.shape[1:]), dtype=torch.uint8, pin_memory=torch.cuda.is_available()
-        )
-        torch.index_select(split.images, 0, chosen, out=waiting)
-        images = waiting.to(self.batches.place, non_blocking=True)
-        return Split(images, split.labels[chosen].to(self.batches.place))
+        pinned = torch.cuda.is_available()
+        waiting = torch.empty((len(chosen), *split.images.shape[1:]), dtype=torch.uint8, pin_memory=pinned)
+        gather_(waiting, split.images, chosen)
+        labels = split.labels[chosen].pin_memory() if pinned else split.labels[chosen]
+        place = self.batches.place
+        return Split(waiting.to(place, non_blocking=True), labels.to(place, non_blocking=True))
 
     def _changed(self, number: int, fetched: Split) -> Batch:
-        images: Tensor = fetched.images
-        for augment, drawn in zip(self.batches.augments, self.drawn, strict=True):
-            images = augment.apply(images, drawn[self._part(number)])
-        return self.batches.normalise(images), fetched.labels
+        of, part = self.batches, self._part(number)
+        change = _compiled() if of.compiled else changed
+        return change(
+            fetched.images, tuple(each[part] for each in self.drawn), of.augments, of.normalise
+        ), fetched.labels
+
+
+def gather_(
+    out: UInt8[Tensor, "part *image"], images: UInt8[Tensor, "all *image"], chosen: Int64[Tensor, " part"]
+) -> None:
+    """Copies the chosen images to `out`, in pieces: larger rows than these torch copies one after the other."""
+    if not images.is_contiguous():
+        torch.index_select(images, 0, chosen, out=out)
+        return
+    size = images[0].numel()
+    count = next(count for count in range(-(-size // PIECE), size + 1) if size % count == 0)
+    pieces = (chosen[:, None] * count + torch.arange(count)).flatten()
+    torch.index_select(images.view(-1, size // count), 0, pieces, out=out.view(-1, size // count))
+
+
+def changed(
+    images: Num[Tensor, "part channel height width"],
+    drawn: tuple[Num[Tensor, "part _"], ...],
+    augments: tuple[Augment, ...],
+    normalise: Callable[[Tensor], Tensor],
+) -> Float[Tensor, "part channel rows columns"]:
+    """The images as a network sees them in training."""
+    for augment, numbers in zip(augments, drawn, strict=True):
+        images = augment.apply(images, numbers)
+    return normalise(images)
+
+
+@cache
+def _compiled() -> Callable[..., Tensor]:
+    return torch.compile(changed, dynamic=False)

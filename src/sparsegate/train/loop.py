@@ -73,6 +73,7 @@ class Loop:
             accelerator.process_index,
             accelerator.num_processes,
             elsewhere(self.splits["train"], device),
+            compiled=run.compile,
         )
         self.num_weights, self.baseline, self.shard = num_weights, baseline, shard
         self.rebuilt = False
