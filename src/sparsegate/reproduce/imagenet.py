@@ -113,8 +113,9 @@ def notes(network: str, study: Study | None) -> tuple[str, ...]:
     if study is None:
         return (
             "No record of ours exists yet; the numbers are the paper's alone. The paper fine-tunes pretrained weights "
-            f"on ImageNet. A recipe for {NETWORKS[network].name} and a folder of images would make one: "
-            f"`python benchmarks/seeds.py {network}-RECIPE` writes `results/{network}-RECIPE.json`, read here.",
+            f"on ImageNet, which the recipe `{network}-imagenet` does where it is at hand; `{network}-imagenette` does "
+            f"it with ten classes. `python benchmarks/gpu_train.py --data DATA --out results` writes "
+            f"`results/{network}-imagenette*.json` on a GPU, read here.",
         )
     record = study.records[0]
     run, classes = record.run, record.layers[-1].shape[0]
