@@ -82,16 +82,14 @@ def _cause(studies: Studies) -> tuple[str, ...]:
     """What becomes of the difference in a network like that of the paper's library."""
     if any(name not in studies for name in LASAGNE):
         return ()
-    threshold, sample = (
-        of(studies[name]).mean for name, of in zip(LASAGNE, (threshold_sparsity, sampled_sparsity), strict=True)
-    )
+    both = [of(studies[name]) for name, of in zip(LASAGNE, (threshold_sparsity, sampled_sparsity), strict=True)]
     printed = [paper.LAMBDA.number("(0, 0)", column) for column in ("sparsity [T]", "mean sparsity [S]")]
     theirs = [number.text for number in printed if number is not None]
     return (
         "The cause was tried: in Lasagne, the paper's library, biases start at zero and the rectifier passes half of "
         "the gradient at zero, so closed gates can open. A network with both (`lenet5-lasagne`), whose gates start at "
-        f"0.5, all else equal, closes {threshold:.1f} % [T] and {sample:.1f} % [S] without a price; the paper prints "
-        f"{theirs[0]} and {theirs[1]}, {'the same' if threshold > sample else 'another'} order.",
+        f"0.5, all else equal, closes {_text(both[0], 1)} % [T] and {_text(both[1], 1)} % [S] without a price; the "
+        f"paper prints {theirs[0]} and {theirs[1]}.",
     )
 
 
