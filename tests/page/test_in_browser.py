@@ -35,6 +35,11 @@ NAMELESS = """() => [...document.querySelectorAll("canvas, svg, button, input, s
   !each.closest("[aria-hidden=true]") && !each.getAttribute("aria-label") && !each.getAttribute("aria-labelledby") &&
   !(each.tagName === "BUTTON" && each.textContent) && !each.querySelector("caption")).map((each) => each.outerHTML)"""
 
+REACHABLE = """() => [...document.querySelectorAll("a[href], button, input, summary, [tabindex='0']")]
+  .filter((each) => each.checkVisibility()).length"""
+FOCUSED = """() => [[...document.querySelectorAll("*")].indexOf(document.activeElement),
+  getComputedStyle(document.activeElement).outlineStyle]"""
+
 
 @pytest.fixture(scope="module")
 def browser():
@@ -204,6 +209,19 @@ def test_everything_that_is_seen_has_a_name_for_those_who_do_not_see(opened, rep
     levels = page.evaluate("[...document.querySelectorAll('h1,h2,h3')].map((each) => Number(each.tagName[1]))")
     assert levels[0] == 1
     assert all(after - before <= 1 for before, after in pairwise(levels))
+
+
+def test_the_tabulator_reaches_all_that_can_be_used_in_order_and_shows_where_it_is(opened, report):
+    page = opened(report)
+    places = []
+    for _ in range(page.evaluate(REACHABLE)):
+        page.keyboard.press("Tab")
+        place, outline = page.evaluate(FOCUSED)
+        places.append(place)
+        assert outline != "none"
+    assert places == sorted(set(places))
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement === document.body || document.activeElement.className === 'skip'")
 
 
 def test_runs_side_by_side_open_on_a_phone(opened, sparse_run, tmp_path):

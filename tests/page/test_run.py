@@ -40,6 +40,15 @@ def test_a_network_with_many_weights_has_a_page_without_a_pad(small, tmp_path):
     assert "Networks of up to 25,000 weights run in their page" in page
 
 
+def test_a_run_that_packed_nothing_says_what_its_file_would_take(sparse_run, tmp_path):
+    folder = shutil.copytree(sparse_run, tmp_path / "run")
+    packed = folder / "network.sparse.safetensors"
+    size = packed.stat().st_size
+    for path in (packed, folder / "network.sg"):
+        path.unlink()
+    assert f'<td class="n">{size:,}</td>' in make_page(folder).read_text()
+
+
 def test_data_or_network_that_are_gone_leave_a_page_that_says_so(sparse_run, tmp_path, monkeypatch):
     folder = shutil.copytree(sparse_run, tmp_path / "run")
     text = (folder / "record.json").read_text()

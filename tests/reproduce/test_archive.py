@@ -8,6 +8,7 @@ import pytest
 
 from sparsegate.methods import Dense
 from sparsegate.reproduce import Archive, Exhibit, save_studies, seconds_for, train_all
+from sparsegate.reproduce.estimate import threads_each
 from sparsegate.reproduce.findings import Findings
 from sparsegate.study import Study
 from sparsegate.train import machine, train
@@ -99,7 +100,11 @@ def test_missing_are_the_runs_without_a_record_and_training_makes_them(run, tmp_
 @pytest.mark.slow
 def test_two_processes_make_the_same_records_as_one(run, record, tmp_path):
     runs = [run, dataclasses.replace(run, seed=1)]
-    first, second = train_all(runs, folder=tmp_path, command="", processes=2)
+    heard = []
+    told = lambda epochs, about: heard.append((epochs, about))
+    first, second = train_all(runs, folder=tmp_path, command="", processes=2, told=told)
+    assert sum(epochs for epochs, _ in heard) == pytest.approx(2)
+    assert {about.split(":")[0] for _, about in heard} == {first.name, second.name}
     assert (first.test, first.epochs[-1].loss) == (record.test, pytest.approx(record.epochs[-1].loss, rel=1e-4))
     assert second.run["seed"] == 1
 
@@ -117,6 +122,12 @@ def test_no_processes_at_all_are_an_error(tmp_path):
 def test_time_is_told_from_records_of_this_machine(run, record):
     here = dataclasses.replace(record, machine=machine(), seconds=7.0)
     assert seconds_for([run, dataclasses.replace(run, epochs=3)], [here]) == pytest.approx(28)
+
+
+def test_of_several_records_the_calmest_tells_the_time_and_processes_share_it(run, record):
+    here = {**machine(), "threads": threads_each(2)}
+    records = [dataclasses.replace(record, machine=here, seconds=seconds) for seconds in (70.0, 8.0, 9.0)]
+    assert seconds_for([run] * 4, records, processes=2) == pytest.approx(16)
 
 
 def test_time_is_measured_where_there_is_no_record_of_this_machine(run, record, tmp_path):

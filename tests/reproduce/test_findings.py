@@ -45,7 +45,7 @@ def test_the_page_has_table_checks_reasons_claims_and_notes():
 
 
 def test_the_table_is_comma_separated_and_without_one_the_points_are():
-    assert FINDINGS.to_csv() == "method,accuracy\nours,99.50 ± 0.10\n"
+    assert FINDINGS.to_csv() == 'method,accuracy,"accuracy, spread"\nours,99.50,0.10\n'
     assert Findings("Figure 0: toy", points={"x": [0.0, 1.0], "y": [2.0, 3.0]}).to_csv() == "x,y\n0.0,2.0\n1.0,3.0\n"
 
 

@@ -1,21 +1,37 @@
 """Studies of the large networks are read by the order of their layers, and say what data they are of."""
 
+import dataclasses
+
 import pytest
 
+from sparsegate.methods import Dense, LearnedGates
 from sparsegate.record import Layer, Record
-from sparsegate.reproduce import EXHIBITS
+from sparsegate.reproduce import EXHIBITS, Archive, make
 from sparsegate.reproduce.imagenet import NETWORKS
 from sparsegate.study import Study
+from sparsegate.train import Run
 
 
-def study(network, kept_of_last=1):
-    """One seed of a network whose layers have ten weights, of which so many are left in the last."""
-    count = NETWORKS[network].parts["total"].stop
-    layers = [Layer(f"{place}.weight", (10, 1), 10, 10) for place in range(count - 1)]
-    layers.append(Layer("last.weight", (10, 1), 10, kept_of_last))
-    run = {"model": network, "data": "flowers", "epochs": 3, "method": {"name": "learned_gates"}, "seed": 0}
-    record = Record("name", run, "", {}, {}, tuple(layers), 0, 0, 50.0, 51.0, (), 1.0)
-    return Study(f"{network}-toy", "python benchmarks/seeds.py toy", (record,))
+def study(network, rate=1.0, test=50.0, *, extra_layers=0):
+    """Two seeds of a network whose layers have a hundred weights, of which the last two share what is left."""
+    count = NETWORKS[network].parts["total"].stop + extra_layers
+    kept = round(100 * count / rate) - 100 * (count - 2) if rate > 1 else 200
+    sizes = [100] * (count - 2) + [kept // 2, kept - kept // 2]
+    layers = tuple(Layer(f"{place}.weight", (10, 10), 100, size) for place, size in enumerate(sizes))
+    method = LearnedGates() if rate > 1 else Dense()
+    # The weights that a run began with need not be here where it is read.
+    run = {**Run(model=network, data="flowers", epochs=3, method=method).to_json(), "weights": "runs/elsewhere"}
+    record = Record("name", run, "", {}, {}, layers, 0, 0, 50.0, test, (), 1.0)
+    return Study(f"{network}-toy", "python benchmarks/toy.py", (record, dataclasses.replace(record, test=test + 0.1)))
+
+
+def toys(network):
+    """A dense network and learned gates at three rates, of which the middle one is near the paper's table of layers."""
+    return {f"{network}-{rate}": study(network, rate, test) for rate, test in TESTS.items()}
+
+
+# With all but two layers whole, rates are small; they are told apart as large ones are.
+TESTS = {1.0: 60.0, 1.05: 60.2, 1.1: 59.9, 1.14: 40.0}
 
 
 @pytest.mark.parametrize(("network", "num_layers"), [("alexnet", 8), ("vgg16", 16)])
@@ -28,23 +44,50 @@ def test_every_layer_belongs_to_one_row_of_the_paper(network, num_layers):
 
 
 @pytest.mark.parametrize("network", NETWORKS)
-def test_a_study_fills_the_rows_and_names_its_data(network):
-    findings = EXHIBITS[f"{network}-layers"].findings({f"{network}-toy": study(network)})
+def test_a_study_fills_the_rows_and_says_plainly_what_was_run(network):
+    findings = EXHIBITS[f"{network}-layers"].findings(toys(network))
     ours = {check.paper.row: check.ours.mean for check in findings.checks}
-    assert ours["fc8"] == pytest.approx(90)
-    assert ours["fc7"] == 0
-    assert any("flowers" in note and "ImageNet" in note for note in findings.notes)
+    # 1.14 is nearest to the paper's rates: AlexNet keeps 702 of 800 weights, 51 each of fc7 and fc8
+    count = NETWORKS[network].parts["total"].stop
+    left = round(100 * count / 1.14) - 100 * (count - 2)
+    assert ours["fc7"] == pytest.approx(100 - left // 2)
+    assert ours["fc6"] == 0
+    assert all(text in findings.to_markdown() for text in ("not ImageNet", "flowers with 10 classes", "toy.py"))
+    assert all(check.tolerance.reason for check in findings.checks)
 
 
 @pytest.mark.parametrize("network", NETWORKS)
-def test_of_several_studies_the_sparsest_is_shown_layer_by_layer(network):
-    studies = {f"{network}-{kept}": study(network, kept) for kept in (5, 2, 9)}
-    findings = EXHIBITS[f"{network}-layers"].findings(studies)
-    assert {check.paper.row: check.ours.mean for check in findings.checks}["fc8"] == pytest.approx(80)
+def test_studies_stand_below_the_papers_rows_each_against_its_own_dense_network(network):
+    findings = EXHIBITS[f"{network}-compare"].findings(toys(network))
+    whose = [row[-1] for row in findings.rows[1:]]
+    assert whose == ["paper"] * len(NETWORKS[network].compare.rows) + ["ours"] * len(TESTS)
+    against = findings.rows[0].index("against dense")
+    assert [row[against] for row in findings.rows if row[-1] == "ours"] == ["-", "+0.20", "-0.10", "-20.00"]
+    proposed = next(row for row in findings.rows if row[0] == "Proposed method")
+    assert proposed[against] == {"alexnet": "-0.24", "vgg16": "+0.07"}[network]
+
+
+@pytest.mark.parametrize(("test", "verdict"), [(59.9, "holds"), (59.5, "does not hold")])
+def test_a_network_may_lose_no_more_than_the_papers(test, verdict):
+    studies = {"alexnet-dense": study("alexnet", 1.0, 60.0), "alexnet-gates": study("alexnet", 1.1, test)}
+    for name in ("alexnet-layers", "alexnet-compare"):
+        (claim,) = EXHIBITS[name].findings(studies).claims
+        assert claim.verdict == verdict
+        assert f"{test - 60:+.2f}" in claim.evidence
+
+
+def test_a_network_with_other_layers_is_no_row_of_the_papers():
+    findings = EXHIBITS["vgg16-layers"].findings({"vgg16-cifar10": study("vgg16", 1.05, extra_layers=-1)})
+    assert {check.verdict for check in findings.checks} == {"not run yet"}
 
 
 @pytest.mark.parametrize("network", NETWORKS)
-def test_studies_stand_below_the_papers_rows(network):
-    findings = EXHIBITS[f"{network}-compare"].findings({f"{network}-toy": study(network)})
-    assert [row[-1] for row in findings.rows[1:]] == ["paper"] * len(NETWORKS[network].compare.rows) + ["ours"]
-    assert findings.checks[0].ours is not None
+def test_committed_studies_are_found_and_drawn_and_other_files_are_passed_over(network, tmp_path):
+    pytest.importorskip("matplotlib")
+    for name, each in toys(network).items():
+        each.save(tmp_path / f"{name}.json")
+    (tmp_path / f"{network}-speed.json").write_text('{"title": "how fast it is"}')
+    exhibit = EXHIBITS[f"{network}-compare"]
+    studies = Archive(results=tmp_path).studies(exhibit, (0, 1, 2))
+    assert list(studies) == list(toys(network))
+    assert len(make("toy", exhibit, studies, folder=tmp_path / "made").pictures) == 2

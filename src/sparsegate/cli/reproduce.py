@@ -6,6 +6,7 @@ import inspect
 import shlex
 import shutil
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -108,7 +109,7 @@ def _train(names: list[str], command: Command, words: str, console: Console) -> 
         return
     waiting = list(runs.values())
     console.print(f"{len(waiting)} runs have no record; timing some steps of them ...")
-    seconds = seconds_for(waiting, archive.records()) / command.processes
+    seconds = seconds_for(waiting, archive.records(), processes=command.processes)
     if command.train == "short" and seconds > LONG:
         console.print(
             f"training them takes about {in_words(seconds)} on this machine: --train always does; left out now"
@@ -147,7 +148,7 @@ def _show(made: Made, console: Console) -> None:
     parts = [findings.title, aligned(list(findings.rows)) if findings.rows else ""]
     parts += [f"{each.verdict}: {each.text} ({each.evidence})" for each in findings.claims]
     parts += [*findings.notes, findings.summary, ", ".join(map(str, made.files))]
-    if EXHIBITS[made.name].has_picture() and not made.pictures:
+    if EXHIBITS[made.name].has_picture() and find_spec("matplotlib") is None:
         parts.append(PLOT_MISSING)
     console.print("\n".join(part for part in parts if part) + "\n")
 

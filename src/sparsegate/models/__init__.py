@@ -9,6 +9,7 @@ from sparsegate.registry import Registry
 from .alexnet import AlexNet
 from .alexnet_torchvision import AlexNetTorchvision
 from .lenet5 import LeNet5
+from .lenet5_lasagne import LeNet5Lasagne
 from .lenet300 import LeNet300
 from .resnet20 import ResNet20
 from .state_file import read_state_dict
@@ -19,6 +20,7 @@ MODELS: Registry[type[nn.Module]] = Registry(
     "model",
     {
         "lenet5": LeNet5,
+        "lenet5-lasagne": LeNet5Lasagne,
         "lenet300": LeNet300,
         "alexnet": AlexNet,
         "alexnet-torchvision": AlexNetTorchvision,
@@ -35,6 +37,7 @@ __all__ = [
     "AlexNet",
     "AlexNetTorchvision",
     "LeNet5",
+    "LeNet5Lasagne",
     "LeNet300",
     "ResNet20",
     "VGG16Small",

@@ -29,6 +29,8 @@ def view_network(folder: Path, record: Record) -> NetworkView:
     browser, why = _browser(record, packed)
     weights = {name: entry for name, entry in packed.entries.items() if len(entry.plan.shape) >= 2}
     sizes = {path.name.removeprefix("network"): path.stat().st_size for path in place.packed}
+    # A run that packed nothing would make this file.
+    sizes = sizes or {".sparse.safetensors": packed.cost.total // 8}
     return NetworkView(
         masks=tuple(mask_of(name.removesuffix(".weight"), entry) for name, entry in weights.items()),
         filters=filters_of(weights),

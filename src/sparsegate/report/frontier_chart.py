@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import TypeAlias
 
 from sparsegate.frontier import unbeaten
 from sparsegate.record import Record
 from sparsegate.web import Html, element, join
 
+from .labels import NEAR, Spot, label_spots
 from .line_chart import BOTTOM, HEIGHT, LEFT, RIGHT, WIDTH, down, marks, short
 from .scale import Scale, accuracies, counts
 
-Spot: TypeAlias = tuple[float, float]
+FOOT = 12  # under the numbers, for the title of the axis
 
 
 def frontier(records: Sequence[Record]) -> list[int]:
@@ -32,13 +33,15 @@ def frontier_chart(records: Sequence[Record], names: Sequence[str]) -> Html:
         marks(up, lambda tick: f"{tick:g} %"),
         _feet(across),
         element("polyline", points=line, class_="frontier"),
-        join(_dot(spot, name, place in on) for place, (spot, name) in enumerate(zip(spots, names, strict=True))),
-        join(element("text", name, x=x, y=y, class_="label") for (x, y), name in _labels(spots, names)),
-        viewBox=f"0 0 {WIDTH} {HEIGHT}",
+        join(_label(spot, at, name) for spot, at, name in zip(spots, label_spots(spots), names, strict=True)),
+        join(
+            _dot(spot, f"{name}: {record.test:.2f} %, {record.kept:,} weights", place in on)
+            for place, (spot, name, record) in enumerate(zip(spots, names, records, strict=True))
+        ),
+        viewBox=f"0 0 {WIDTH} {HEIGHT + FOOT}",
         role="img",
         aria_label=about,
         id="chart-frontier",
-        style="max-width:600px",
     )
 
 
@@ -53,20 +56,17 @@ def _feet(scale: Scale) -> Html:
         element("line", x1=_x(scale, int(tick)), x2=_x(scale, int(tick)), y1=8, y2=HEIGHT - BOTTOM, class_="grid")
         for tick in ticks
     )
-    return join((*lines, *words))
+    title = element("text", "weights kept", x=WIDTH - RIGHT, y=HEIGHT + FOOT - 4, text_anchor="end")
+    return join((*lines, *words, title))
 
 
-def _dot(spot: Spot, name: str, on: bool) -> Html:
+def _dot(spot: Spot, says: str, on: bool) -> Html:
     x, y = spot
-    return element("circle", element("title", name), cx=x, cy=y, r=4, class_="open" if on else "shut")
+    return element("circle", element("title", says), cx=x, cy=y, r=4, class_="open" if on else "shut")
 
 
-def _labels(spots: Sequence[Spot], names: Sequence[str]) -> list[tuple[Spot, str]]:
-    """Names beside their dots, each moved down until no other lies under it."""
-    taken: list[Spot] = []
-    for x, y in spots:
-        at = (x + 7, y - 3)
-        while any(abs(at[0] - other[0]) < 13 and abs(at[1] - other[1]) < 10 for other in taken):
-            at = (at[0], at[1] + 5)
-        taken.append(at)
-    return list(zip(taken, names, strict=True))
+def _label(spot: Spot, at: Spot, name: str) -> Html:
+    """A name, with a line to its dot where it had to go far."""
+    lead = element("line", x1=spot[0], y1=spot[1], x2=at[0], y2=at[1], class_="lead-line")
+    word = element("text", name, x=at[0], y=at[1] + 3.5, class_="label", text_anchor="middle")
+    return join((lead if math.dist(spot, at) > NEAR + 1 else None, word))

@@ -81,6 +81,7 @@ def _epochs(epochs: Sequence[int]) -> Html:
     shown = [epoch for epoch in range(0, last + 1, step) if last - epoch >= 0.6 * step or epoch == last] + (
         [last] if last % step else []
     )
-    return join(
-        element("text", str(epoch), x=across(epoch, epochs), y=HEIGHT - 8, text_anchor="middle") for epoch in shown
-    )
+    first, *others = shown
+    under: dict[str, str | int] = {"y": HEIGHT - 8, "text_anchor": "middle"}
+    words = (element("text", str(epoch), x=across(epoch, epochs), **under) for epoch in others)
+    return join((element("text", f"epoch {first}", x=LEFT, y=HEIGHT - 8), *words))

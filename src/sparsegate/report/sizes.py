@@ -47,6 +47,6 @@ def draw_sizes(axes: Any, sizes: Mapping[str, Sequence[float]]) -> None:
         axes.fill_between(MIDDLES, inner, step="mid", color=colour, alpha=0.2, linewidth=0)
         axes.step(MIDDLES, inner, where="mid", color=colour, label=f"{name}: {sum(counts):,.0f} weights")
         axes.axvline(quantile(counts, 0.5), color=colour, linestyle=":", linewidth=1.4)
-    axes.set(xscale="log", xlabel="size of a kept weight, $|w|$", ylabel="weights", xlim=(2.0**-17, 2.0))
+    axes.set(xscale="log", xlabel="size of a kept weight, $|w|$", ylabel="weights", xlim=(SIZE_EDGES[0], 2.0))
     axes.set_ylim(bottom=0)
     axes.legend()

@@ -53,7 +53,8 @@ class Archive:
     def _by_name(self, pattern: str) -> dict[str, Study]:
         if not (pattern and self._results):
             return {}
-        return {path.stem: Study.load(path) for path in sorted(self._results.glob(pattern))}
+        found = sorted(self._results.glob(pattern))
+        return {path.stem: Study.load(path) for path in found if "records" in json.loads(path.read_text())}
 
 
 def planned(exhibit: Exhibit, seeds: Iterable[int]) -> dict[str, list[Run[Any]]]:

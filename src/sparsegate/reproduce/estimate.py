@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from sparsegate.record import Record
 from sparsegate.train import Run, Watcher, machine, train
@@ -39,13 +41,19 @@ class _Stopwatch(Watcher):
             raise _Timed
 
 
-def seconds_for(runs: Sequence[Run[Any]], records: Iterable[Record]) -> float:
-    """Seconds that the runs will take one after the other: by earlier records of this machine, else by a trial."""
-    rates = _known(records)
+def seconds_for(runs: Sequence[Run[Any]], records: Iterable[Record], *, processes: int = 1) -> float:
+    """Seconds that the runs will take, so many at a time: by earlier records of this machine, else by a trial."""
+    threads = threads_each(processes)
+    rates = _known(records, {**machine(), "threads": threads})
     for run in runs:
         if _kind(run) not in rates:
-            rates[_kind(run)] = _tried(run)
-    return sum(run.epochs * rates[_kind(run)] for run in runs)
+            rates[_kind(run)] = _tried(run, threads)
+    return sum(run.epochs * rates[_kind(run)] for run in runs) / processes
+
+
+def threads_each(processes: int) -> int:
+    """The threads that are left for each of several processes."""
+    return max(1, torch.get_num_threads() // processes)
 
 
 def in_words(seconds: float) -> str:
@@ -62,19 +70,23 @@ def _kind(run: Run[Any]) -> tuple[Any, ...]:
     return run.model, run.data, run.method_name, run.batch_size, run.precision, run.compile
 
 
-def _known(records: Iterable[Record]) -> dict[tuple[Any, ...], float]:
-    """Seconds of an epoch, by what it depends on, from records of this machine."""
-    here = machine()
+def _known(records: Iterable[Record], here: Mapping[str, Any]) -> dict[tuple[Any, ...], float]:
+    """Seconds of an epoch, by what it depends on, from the records of this machine: the least, when it was calm."""
     rates: dict[tuple[Any, ...], float] = {}
     for record in records:
         if record.epochs and all(record.machine.get(part) == value for part, value in here.items()):
-            rates.setdefault(_kind(Run.from_json(record.run)), record.seconds / len(record.epochs))
+            kind = _kind(Run.from_json(record.run))
+            rates[kind] = min(record.seconds / len(record.epochs), rates.get(kind, float("inf")))
     return rates
 
 
-def _tried(run: Run[Any]) -> float:
+def _tried(run: Run[Any], threads: int) -> float:
     """Seconds of an epoch, from some steps of the run in a folder that is thrown away."""
-    watch = _Stopwatch()
-    with tempfile.TemporaryDirectory() as folder, contextlib.suppress(_Timed):
-        train(run, folder=folder, watch=watch)
+    watch, before = _Stopwatch(), torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        with tempfile.TemporaryDirectory() as folder, contextlib.suppress(_Timed):
+            train(run, folder=folder, watch=watch)
+    finally:
+        torch.set_num_threads(before)
     return watch.seconds * watch.steps / run.epochs * REST

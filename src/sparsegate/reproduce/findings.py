@@ -10,6 +10,7 @@ from typing import Any
 
 from sparsegate.report import markdown
 
+from .apart import apart
 from .verdict import Check, Claim
 
 Row = tuple[str, ...]
@@ -46,9 +47,9 @@ class Findings:
         return "\n\n".join(part for part in (*parts, *self.notes) if part) + "\n"
 
     def to_csv(self) -> str:
-        """The table, or for a picture its points, as comma-separated values."""
+        """The table, or for a picture its points, as comma-separated values, spreads in columns of their own."""
         text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows(self.rows or zip(*self._columns(), strict=True))
+        csv.writer(text, lineterminator="\n").writerows(apart(self.rows) or zip(*self._columns(), strict=True))
         return text.getvalue()
 
     def to_json(self) -> dict[str, Any]:

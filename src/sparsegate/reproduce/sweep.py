@@ -59,6 +59,8 @@ class Sweep(Exhibit):
     run: Callable[[float, DrawName], Run[Any]]
     claims: Callable[[Curves], tuple[Claim, ...]]
     """What the paper reads from its curves, asked of ours."""
+    why: str = ""
+    """Why ours differs, where it does."""
 
     def title(self) -> str:
         """Where it stands and what it shows."""
@@ -88,7 +90,8 @@ class Sweep(Exhibit):
         for column, curve in each.items():
             points[column] = [point.mean for point in curve]
             points[f"{column}, spread"] = [point.spread for point in curve]
-        return Findings(self.heading, ((self.setting, *OF), *rows), (), self.claims(curves), (SETTING,), points)
+        notes = (SETTING, *((self.why,) if self.why else ()))
+        return Findings(self.heading, ((self.setting, *OF), *rows), (), self.claims(curves), notes, points)
 
     def draw(self, figure: Any, studies: Studies) -> bool:
         """Both sparsities with a band of one spread, and the variance dotted under them."""

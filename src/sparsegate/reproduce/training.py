@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,8 @@ import torch
 
 from sparsegate.record import Epoch, Record
 from sparsegate.train import Run, Watcher, train
+
+from .estimate import threads_each
 
 Told = Callable[[float, str], None]
 
@@ -47,14 +49,34 @@ def train_all(
     tell = told or (lambda *_: None)
     if processes == 1 or len(runs) < 2:
         return [train(run, folder=folder, command=command, watch=_Epochs(tell)) for run in runs]
-    threads = max(1, torch.get_num_threads() // processes)
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        waiting = {pool.submit(_trained, run, folder, command, threads): run for run in runs}
-        for done in as_completed(waiting):
-            tell(waiting[done].epochs, done.result().name)
-        return [done.result() for done in waiting]
+    context = get_context("spawn")
+    news = context.SimpleQueue()  # what is put there is there before the run's result is
+    begin = (news, threads_each(processes))
+    with ProcessPoolExecutor(processes, mp_context=context, initializer=_begin, initargs=begin) as pool:
+        waiting = [pool.submit(_trained, run, folder, command) for run in runs]
+        left = set(waiting)
+        while left:
+            done, left = wait(left, timeout=0.5, return_when=FIRST_COMPLETED)
+            _pass_on(news, tell)
+            for each in done:
+                each.result()  # raises what the run raised
+        return [each.result() for each in waiting]
 
 
-def _trained(run: Run[Any], folder: Path, command: str, threads: int) -> Record:
+def _pass_on(news: Any, tell: Told) -> None:
+    """Tells all that the processes have said by now."""
+    while not news.empty():
+        tell(*news.get())
+
+
+_NEWS: list[Any] = []
+"""Of a process that trains: where it says how far it is."""
+
+
+def _begin(news: Any, threads: int) -> None:
     torch.set_num_threads(threads)
-    return train(run, folder=folder, command=command)
+    _NEWS.append(news)
+
+
+def _trained(run: Run[Any], folder: Path, command: str) -> Record:
+    return train(run, folder=folder, command=command, watch=_Epochs(lambda *words: _NEWS[0].put(words)))

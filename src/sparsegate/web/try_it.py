@@ -40,7 +40,7 @@ def _pad() -> Html:
         width=PAD,
         height=PAD,
         tabindex=0,
-        role="img",
+        role="application",  # it takes the arrow keys, which an image would leave to the reader
         aria_label="A pad to draw on",
         aria_describedby="pad-how",
     )

@@ -27,22 +27,21 @@ class FigureMethod(Exhibit):
         return "Figure 1: from weights and gates to a sparse matrix"
 
     def findings(self, studies: Studies) -> Findings:
-        """Nothing but the drawing."""
+        """The numbers of the drawn matrices, row by row."""
         notes = (
             "Gates G are thresholded at one half, or drawn with G as probability, to a binary mask; its product with W "
             "is the sparse matrix that the layer computes with. Backward, the draw counts as the identity.",
         )
-        return Findings(self.title(), notes=notes)
+        weights, gates, mask = _matrices()
+        drawn = {"weight": weights, "gate": gates, "mask": mask, "sparse weight": np.where(mask, weights, 0)}
+        points = {name: [round(float(each), 4) for each in matrix.flat] for name, matrix in drawn.items()}
+        return Findings(self.title(), notes=notes, points=points)
 
     def draw(self, figure: Any, studies: Studies) -> bool:
         """Two matrices on the left, the mask between, their product on the right."""
         figure.set_layout_engine("none")
         figure.set_size_inches(8.0, 8.0 / ASPECT)
-        random = np.random.default_rng(3)
-        weights = random.normal(size=SHAPE)
-        # Large weights tend to have open gates, as after training.
-        gates = np.clip(0.62 * np.abs(weights) - 0.12 + 0.16 * random.normal(size=SHAPE), 0, 1)
-        mask = gates > 0.5
+        weights, gates, mask = _matrices()
         canvas = figure.add_axes((0, 0, 1, 1))
         canvas.set(xlim=(0, 1), ylim=(0, 1))
         canvas.axis("off")
@@ -52,6 +51,15 @@ class FigureMethod(Exhibit):
         _matrix(figure, 0.80, MIDDLE, np.where(mask, weights, np.nan), "$W^s$", "sparse weights")
         _wires(canvas)
         return True
+
+
+def _matrices() -> tuple[Any, Any, Any]:
+    """Weights, their gates and the mask."""
+    random = np.random.default_rng(3)
+    weights = random.normal(size=SHAPE)
+    # Large weights tend to have open gates, as after training.
+    gates = np.clip(0.62 * np.abs(weights) - 0.12 + 0.16 * random.normal(size=SHAPE), 0, 1)
+    return weights, gates, gates > 0.5
 
 
 def _matrix(

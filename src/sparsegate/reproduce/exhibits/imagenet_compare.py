@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+
+from sparsegate.report import INK
+from sparsegate.study import Study
 
 from ..contest import Entry
 from ..exhibit import Exhibit, Studies
 from ..findings import Findings, Row
-from ..imagenet import NETWORKS, notes
+from ..imagenet import BASELINE, NETWORKS, dense, gated, lost, notes
 from ..printed import PrintedTable
 from ..verdict import Check, Tolerance
 
-HEADS: Row = ("method", "parameters", "with indices", "top-1 accuracy", "rate", "whose")
-OURS = "Proposed method"
+HEADS: Row = ("method", "parameters", "with indices", "top-1 accuracy", "against dense", "rate", "whose")
+TICKS = (1, 2, 5, 10, 20, 50, 100, 200, 500)
+CURVE = "The picture shows every network against its own dense one, because ours are of other data than the paper's."
 
 
 @dataclass(frozen=True)
@@ -32,28 +37,83 @@ class ImagenetCompare(Exhibit):
         return f"{self.network}-*.json"
 
     def findings(self, studies: Studies) -> Findings:
-        """The rows, and the rate of learned gates beside the printed one."""
-        table = NETWORKS[self.network].compare
-        entries = [Entry(name, study) for name, study in studies.items()]
-        gates = max((each for each in entries if each.is_gates), key=lambda each: each.validation, default=None)
-        rows = (HEADS, *(_paper_row(table, row) for row in table.rows), *map(_row, entries))
+        """The rows, and rate and loss of learned gates beside the printed ones."""
+        about, study = NETWORKS[self.network], gated(self.network, studies)
+        near = Tolerance(round(about.rate.value / 10, 2), "a tenth of the printed rate", "higher")
+        check = Check(about.rate, None if study is None else Entry("", study).rate, near, digits=1)
         return Findings(
-            self.title(), rows, _checks(table, gates), notes=notes(self.network, None if gates is None else gates.study)
+            self.title(),
+            (HEADS, *_paper_rows(about.compare), *_our_rows(self.network, studies)),
+            (check,),
+            lost(self.network, studies),
+            (*notes(self.network, study), *((CURVE,) if studies else ())),
+            _points(self.network, studies),
         )
 
+    def draw(self, figure: Any, studies: Studies) -> bool:
+        """Accuracy against the dense network over the rate: ours as a curve, the paper's methods as points."""
+        points = _points(self.network, studies)
+        if not points:
+            return False
+        axes = figure.subplots()
+        table = NETWORKS[self.network].compare
+        for label in (row for row in table.rows if _paper_fall(table, row) is not None and row != BASELINE):
+            place = _value(table, label, "rate"), _paper_fall(table, label)
+            axes.plot(*place, marker="o", color=INK[3], linestyle="none")
+            axes.annotate(label, place, xytext=(6, -3), textcoords="offset points", fontsize="small", color=INK[3])
+        rate, fall, noise = points.values()
+        axes.errorbar(rate, fall, yerr=noise, marker="s", color=INK[0], capsize=3, label="learned gates, ours")
+        axes.axhline(0, color=INK[3], linewidth=1, linestyle=":")
+        axes.set(xscale="log", xlabel="times fewer weights", ylabel="accuracy against dense, points")
+        axes.set_xticks([each for each in TICKS if each <= 2 * max(rate)], minor=False)
+        axes.set_xticks([], minor=True)
+        axes.xaxis.set_major_formatter("{x:g}x")
+        axes.legend(loc="lower left")
+        return True
 
-def _paper_row(table: PrintedTable, row: str) -> Row:
-    return (row, *(text or "-" for text in table.rows[row]), "paper")
+
+def _paper_rows(table: PrintedTable) -> list[Row]:
+    rows: list[Row] = []
+    for name, (parameters, indices, accuracy, rate) in table.rows.items():
+        fall = _paper_fall(table, name)
+        against = "-" if fall is None or name == BASELINE else f"{fall:+.2f}"
+        rows.append((name, parameters, indices or "-", accuracy, against, rate or "-", "paper"))
+    return rows
 
 
-def _row(entry: Entry) -> Row:
+def _our_rows(network: str, studies: Studies) -> list[Row]:
+    """Ours, the largest network first; those with another number of layers have no dense network to stand against."""
+    base, entries = dense(network, studies), [Entry(name, study) for name, study in studies.items()]
+    return [_row(each, base) for each in sorted(entries, key=lambda each: -each.kept.mean)]
+
+
+def _row(entry: Entry, base: Study | None) -> Row:
     accuracy = f"{entry.test.mean:.2f} ± {entry.test.spread:.2f}"
     sizes = f"{entry.kept.mean:,.0f}", f"{entry.with_indices.mean:,.0f}"
-    return (f"`{entry.recipe}`", *sizes, accuracy, f"{entry.rate.mean:.1f}x", "ours")
+    against = "-" if base is None or base is entry.study else f"{entry.test.mean - Entry('', base).test.mean:+.2f}"
+    return (f"`{entry.recipe}`", *sizes, accuracy, against, f"{entry.rate.mean:.1f}x", "ours")
 
 
-def _checks(table: PrintedTable, gates: Entry | None) -> tuple[Check, ...]:
-    rate = table.number(OURS, "rate")
-    assert rate is not None
-    near = Tolerance(round(rate.value / 10, 2), "a tenth of the printed rate", "higher")
-    return (Check(rate, None if gates is None else gates.rate, near, digits=1),)
+def _points(network: str, studies: Studies) -> dict[str, list[float]]:
+    """Rate, accuracy against the dense network, and the spread over seeds, of every study of learned gates."""
+    base = dense(network, studies)
+    entries = [Entry("", study) for study in studies.values()]
+    gates = sorted((each for each in entries if each.is_gates), key=lambda each: each.rate.mean)
+    if base is None or not gates:
+        return {}
+    zero = Entry("", base).test.mean
+    return {
+        "times fewer weights": [each.rate.mean for each in gates],
+        "accuracy against dense": [round(each.test.mean - zero, 4) for each in gates],
+        "spread over seeds": [each.test.spread for each in gates],
+    }
+
+
+def _paper_fall(table: PrintedTable, row: str) -> float | None:
+    base, own = _value(table, BASELINE, "accuracy"), _value(table, row, "accuracy")
+    return None if base is None or own is None else round(own - base, 2)
+
+
+def _value(table: PrintedTable, row: str, column: str) -> float | None:
+    number = table.number(row, column)
+    return None if number is None else number.value

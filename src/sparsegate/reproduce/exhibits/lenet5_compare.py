@@ -9,6 +9,7 @@ from sparsegate.train import Run
 
 from .. import paper
 from ..contest import Entry, best_gates, standing
+from ..contest_plot import draw_contest
 from ..exhibit import Exhibit, Studies
 from ..findings import Findings, Row
 from ..printed import Printed
@@ -55,6 +56,14 @@ class Lenet5Compare(Exhibit):
         rows = tuple(_row(label, entry, entries) for label, entry in lines)
         checks = tuple(check for row, entry in printed.items() for check in _checks(row, entry))
         return Findings(self.title(), (HEADS, *rows), checks, _claims(entries), _notes(self, studies))
+
+    def draw(self, figure: Any, studies: Studies) -> bool:
+        """Accuracy over parameters: learned gates as a curve, other methods and the paper's rows as points."""
+        if studies:
+            draw_contest(
+                figure.subplots(), [Entry(name, study) for name, study in studies.items()], paper.LENET5_COMPARE
+            )
+        return bool(studies)
 
 
 def _methods(entries: dict[str, Entry]) -> dict[str, Entry | None]:

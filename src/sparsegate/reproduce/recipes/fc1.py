@@ -17,7 +17,12 @@ EPOCHS = 5
 
 
 def fc1_gated(
-    *, bimodal: float = 0.0, count: float = 0.0, draw: DrawName = "threshold", start: float = START
+    *,
+    bimodal: float = 0.0,
+    count: float = 0.0,
+    draw: DrawName = "threshold",
+    start: float = START,
+    model: str = "lenet5",
 ) -> Run[LearnedGates]:
     """One short run: the price stands from the first step on, and the gates move to the end."""
     method = LearnedGates(
@@ -29,7 +34,7 @@ def fc1_gated(
         ramp=0.0,
         freeze=1.0,
     )
-    return Run(epochs=EPOCHS, method=method)
+    return Run(model=model, epochs=EPOCHS, method=method)
 
 
 SETTING = (
