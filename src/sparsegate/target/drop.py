@@ -12,6 +12,7 @@ from .unreachable import UnreachableTarget
 
 FINEST, FASTER = 0.02, 1.5  # the smallest change of the budget at a look, as a factor, and how it grows on a long way
 TRIES, EXACTLY = 7, 12
+SPENT = 0.25  # of the drop in training; the rest is for the cut at the end
 MEDIAN_OF = 3  # looks: one alone is as uncertain as the learning rate is high
 
 
@@ -22,7 +23,8 @@ class Drop(Goal):
     the factor shrinks with every turn and grows with every look that says the same as the one before. The accuracy of
     a moment is the median of the last looks. The floor is `max_drop` below the baseline in the end and lower before:
     the network has not learned everything yet, and with a high learning rate none is at its best. By how much is seen
-    in the dense phase. What can be spared when the weights have settled is cut at the very end.
+    in the dense phase. A part of the drop is held back, and no weight is taken after `reach`, when there is little time
+    to make up for it: what can be spared once the weights have settled is cut at the very end.
     """
 
     def __init__(self, target: Target, view: View) -> None:
@@ -40,9 +42,9 @@ class Drop(Goal):
         self._behind = 0.0  # how far the dense network is below the baseline at `begin`
 
     def floor(self, progress: float) -> float:
-        """The accuracy that must not be fallen short of, at this moment."""
+        """The accuracy that training must not fall short of, at this moment."""
         left = (1 - progress) / (1 - self._target.begin)
-        return self._baseline - self._allowed - self._behind * left**2
+        return self._baseline - SPENT * self._allowed - self._behind * left**2
 
     def budget(self, progress: float) -> float:
         """Moves from the budget of the last look to the next one."""
@@ -58,14 +60,15 @@ class Drop(Goal):
             self._behind = max(0.0, self._baseline - self._best)
             return
         if progress - 1 / LOOKS < self._target.reach <= progress:
-            self._check_reach()
+            self._check_reach(progress)
         way = -1.0 if accuracy >= self.floor(progress) else 1.0
         factor = self._factor * FASTER if way == self._way else self._factor / 2
         self._factor = min(self._largest, max(FINEST, factor))
         self._last, self._since, self._way = self._next, progress, way
         # No further below what is open than gates can follow: a budget that has run ahead would be missed later.
         lowest = max(self._least, math.log(max(1, view.num_open())) - 2 * self._largest)
-        self._next = min(self._most, max(lowest, self._next + way * self._factor))
+        late = way < 0 and progress >= self._target.reach
+        self._next = min(self._most, max(lowest, self._next + (0.0 if late else way * self._factor)))
 
     def final(self, view: View) -> int:
         """The smallest number whose network is above the floor; about as many as are open if none is."""
@@ -75,8 +78,8 @@ class Drop(Goal):
         low, floor = max(view.num_layers(), most // 8), self.floor(self._target.freeze)
         return smallest(lambda count: view.accuracy_of(count) >= floor, low, most, tries=TRIES)
 
-    def _check_reach(self) -> None:
-        if self._best < self._baseline - self._allowed:
+    def _check_reach(self, progress: float) -> None:
+        if self._best < self.floor(progress) - (1 - SPENT) * self._allowed:
             nearest = self._baseline - self._best
             warnings.warn(
                 f"max_drop={self._allowed} below {self._baseline} % is out of reach so far: the best accuracy yet, "
