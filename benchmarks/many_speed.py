@@ -28,9 +28,11 @@ def main() -> None:
     parser.add_argument("--precisions", nargs="+", default=["fp32", "bf16"])
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--alone", type=int, default=2, help="members that are trained alone, too, for one epoch")
+    parser.add_argument("--remark", default="", help="what a reader should know, such as who else used the GPU")
     parser.add_argument("--out", type=Path, default=Path("results/many-speed.json"))
     options = parser.parse_args()
-    found: dict[str, Any] = {"machine": machine(), "versions": versions(), "steps": [], "beside_single_runs": []}
+    found: dict[str, Any] = {"machine": machine(), "versions": versions(), "remark": options.remark}
+    found |= {"steps": [], "beside_single_runs": []}
     sizes = itertools.product(options.models, options.members, options.precisions)
     alone = options.models if options.alone else []
     for kind, rows in (
