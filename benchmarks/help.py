@@ -49,6 +49,7 @@ def parse(given: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--models", nargs="+", choices=list(SIZES), default=list(SIZES))
     parser.add_argument("--data", default="mnist")
     parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--shift", type=int, default=2, help="in pixels; the teacher is asked about every shift first")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
     parser.add_argument("--folder", type=Path, default=Path("runs"))
     parser.add_argument("--results", type=Path, default=Path("results"))
@@ -67,7 +68,7 @@ def teacher(options: argparse.Namespace) -> nn.Module:
 def plan(options: argparse.Namespace, model: str) -> list[Member]:
     """Every help with every seed."""
     most, alone, taught = SIZES[model]
-    run = Run(model=model, data=options.data, epochs=options.epochs)
+    run = Run(model=model, data=options.data, epochs=options.epochs, shift=options.shift)
     found = []
     for name in HELPS:
         with_teacher, with_average = name in ("teacher", "both"), name in ("average", "both")
@@ -118,7 +119,7 @@ def row(records: list[Record]) -> dict[str, Any]:
 
 def words(options: argparse.Namespace) -> str:
     """The command that makes the file."""
-    said = f"python benchmarks/help.py --epochs {options.epochs} --data {options.data}"
+    said = f"python benchmarks/help.py --epochs {options.epochs} --shift {options.shift} --data {options.data}"
     return f"{said} --models {' '.join(options.models)} --seeds {' '.join(map(str, options.seeds))}"
 
 

@@ -83,7 +83,6 @@ def row(run: Run[Any], folder: Path) -> dict[str, Any]:
         "validation": record.validation,
         "test": record.test,
         "layers": {layer.name: layer.kept for layer in record.layers},
-        "seconds": record.seconds,
         "gpu": record.machine["gpu"],
         "torch": record.versions["torch"],
         "notes": [note for note in record.notes if "price was" not in note and "target.path" not in note],
