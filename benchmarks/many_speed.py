@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import itertools
 import json
 import tempfile
 import time
@@ -27,17 +28,20 @@ def main() -> None:
     parser.add_argument("--precisions", nargs="+", default=["fp32", "bf16"])
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--alone", type=int, default=2, help="members that are trained alone, too, for one epoch")
+    parser.add_argument("--remark", default="", help="what a reader should know, such as who else used the GPU")
     parser.add_argument("--out", type=Path, default=Path("results/many-speed.json"))
     options = parser.parse_args()
-    rows = [
-        timed(model, members, precision, options.steps)
-        for model in options.models
-        for members in options.members
-        for precision in options.precisions
-    ]
-    compared = [beside_single_runs(model, options.alone) for model in options.models] if options.alone else []
-    found = {"machine": machine(), "versions": versions(), "steps": rows, "beside_single_runs": compared}
-    options.out.write_text(json.dumps(found, indent=1) + "\n")
+    found: dict[str, Any] = {"machine": machine(), "versions": versions(), "remark": options.remark}
+    found |= {"steps": [], "beside_single_runs": []}
+    sizes = itertools.product(options.models, options.members, options.precisions)
+    alone = options.models if options.alone else []
+    for kind, rows in (
+        ("steps", (timed(*each, options.steps) for each in sizes)),
+        ("beside_single_runs", (beside_single_runs(model, options.alone) for model in alone)),
+    ):
+        for row in rows:
+            found[kind].append(row)
+            options.out.write_text(json.dumps(found, indent=1) + "\n")  # what comes later may be cut off
 
 
 def timed(model: str, members: int, precision: Any, steps: int) -> dict[str, Any]:

@@ -1,4 +1,8 @@
-"""Trains networks with nothing but a target and records whether each was met: python benchmarks/targets.py lenet300."""
+"""Trains networks with nothing but a target and records whether each was met: python benchmarks/targets.py lenet300.
+
+One part of results/targets.json for every network, data and number of epochs; the file counts the targets of all of
+them. Runs that have ended are not trained again.
+"""
 
 from __future__ import annotations
 
@@ -6,85 +10,89 @@ import argparse
 import dataclasses
 import json
 import re
-import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from sparsegate.data import DATASETS
 from sparsegate.methods import LearnedGates
-from sparsegate.models import MODELS
 from sparsegate.record import Record
 from sparsegate.target import Target
-from sparsegate.train import Run, machine, train, versions
+from sparsegate.train import Run, train
 
 KEEPS = (0.003, 0.01, 0.05, 0.2)
-OTHERS = {"max_drop": 0.3, "bytes": 12_000, "weights": 3000}  # longest first
+OTHERS: dict[str, Any] = {"max_drop": 0.3, "bytes": 12_000, "weights": 3000}  # longest first
 CLOSE = 0.005  # of the asked weights
+AGAIN = ("price", "path")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    options = parse()
+    runs = plan(options)
+    with ProcessPoolExecutor(options.processes, mp_context=get_context("spawn")) as pool:
+        rows = list(pool.map(row, runs, [options.folder] * len(runs)))
+        save(options, rows)  # saved twice: the second half may be cut off
+        for name in options.again:
+            again = [dataclasses.replace(run, method=held(name, each)) for run, each in zip(runs, rows, strict=True)]
+            for each, other in zip(rows, pool.map(row, again, [options.folder] * len(runs)), strict=True):
+                each[f"with the {name} held"] = {name: other[name] for name in ("kept", "validation", "test")}
+    save(options, rows)
+
+
+def parse(words: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", help="a registered model; the settings of its runs are the defaults, but for epochs")
     parser.add_argument("--data", default="mnist")
     parser.add_argument("--epochs", type=int, default=12)
     parser.add_argument("--keeps", type=float, nargs="*", default=list(KEEPS))
-    parser.add_argument("--others", nargs="*", choices=list(OTHERS), default=list(OTHERS))
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--others", nargs="*", choices=list(OTHERS), default=[], help="for the first seed, too")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
+    parser.add_argument("--again", nargs="*", choices=AGAIN, default=[], help="repeat each run with what it found held")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--folder", type=Path, default=Path("runs"))
     parser.add_argument("--results", type=Path, default=Path("results"))
-    options = parser.parse_args()
-    if options.model not in MODELS or (options.data not in DATASETS and not Path(options.data).exists()):
-        print(f"left out: {options.model} on {options.data} is not registered")
-        return
-    targets = [Target(**{name: OTHERS[name]}) for name in options.others] + [
-        Target(keep=keep) for keep in options.keeps
+    return parser.parse_args(words)
+
+
+def plan(options: argparse.Namespace) -> list[Run[LearnedGates]]:
+    """The runs: others first, since they take longest."""
+    others = [(options.seeds[0], Target(**{name: OTHERS[name]})) for name in options.others]
+    keeps = [(seed, Target(keep=keep)) for seed in options.seeds for keep in options.keeps]
+    run = Run(model=options.model, data=options.data, epochs=options.epochs)
+    return [
+        dataclasses.replace(run, seed=seed, method=LearnedGates(target=target)) for seed, target in [*others, *keeps]
     ]
-    runs = [_run(options, target, seed) for seed in options.seeds for target in targets]
-    began = time.perf_counter()  # saved twice: the second half may be cut off
-    with ProcessPoolExecutor(options.processes, mp_context=get_context("spawn")) as pool:
-        rows = list(pool.map(_row, runs, [options.folder] * len(runs)))
-        _save(options, rows, time.perf_counter() - began)
-        again = list(
-            pool.map(_row, [_held(run, row) for run, row in zip(runs, rows, strict=True)], [options.folder] * len(runs))
-        )
-    for row, other in zip(rows, again, strict=True):
-        row["with the price held"] = {name: other[name] for name in ("kept", "validation", "test")}
-    _save(options, rows, time.perf_counter() - began)
 
 
-def _run(options: argparse.Namespace, target: Target, seed: int) -> Run[LearnedGates]:
-    method = LearnedGates(target=target)
-    return Run(model=options.model, data=options.data, epochs=options.epochs, seed=seed, method=method)
+def held(name: str, row: dict[str, Any]) -> LearnedGates:
+    """The method that holds what another run found."""
+    return LearnedGates(target=Target(**{name: tuple(row[name]) if name == "path" else row[name]}))
 
 
-def _held(run: Run[LearnedGates], row: dict[str, Any]) -> Run[LearnedGates]:
-    return dataclasses.replace(run, method=LearnedGates(target=Target(price=row["price"])))
-
-
-def _row(run: Run[Any], folder: Path) -> dict[str, Any]:
+def row(run: Run[Any], folder: Path) -> dict[str, Any]:
+    """Trains a run; says what came of it."""
     record = train(run, folder=folder)
-    target = run.method.target
-    row = {
+    target, said = run.method.target, " ".join(record.notes)
+    found = {
         "asked": {target.wish: getattr(target, target.wish)},
         "seed": run.seed,
         "kept": record.kept,
         "total": record.total,
-        "price": float(re.findall(r"the price was ([\d.e+-]+)", " ".join(record.notes))[-1]),
+        "price": float(re.findall(r"the price was ([\d.e+-]+)", said)[-1]),
+        "path": [float(price) for price in re.findall(r"--target\.path ([\d.e+ -]+)", said)[-1].split()],
         "validation": record.validation,
         "test": record.test,
         "layers": {layer.name: layer.kept for layer in record.layers},
-        "seconds": record.seconds,
-        "notes": [note for note in record.notes if "the price was" not in note],
+        "gpu": record.machine["gpu"],
+        "torch": record.versions["torch"],
+        "notes": [note for note in record.notes if "price was" not in note and "target.path" not in note],
     }
-    return {**row, **_met(target, record, folder)}
+    return {**found, **met(target, record, folder)}
 
 
-def _met(target: Target, record: Record, folder: Path) -> dict[str, Any]:
+def met(target: Target, record: Record, folder: Path) -> dict[str, Any]:
     """Whether a target was met, and what was compared."""
-    if target.price is not None:
+    if target.wish in AGAIN:
         return {}
     if target.bytes is not None:
         size = (folder / record.name / "network.sg").stat().st_size
@@ -96,29 +104,34 @@ def _met(target: Target, record: Record, folder: Path) -> dict[str, Any]:
     return {"met": abs(record.kept / wanted - 1) <= CLOSE, "off by": round(record.kept / wanted - 1, 6)}
 
 
-def _save(options: argparse.Namespace, rows: list[dict[str, Any]], seconds: float) -> None:
-    seeds = " ".join(map(str, options.seeds))
-    words = (
-        f"python benchmarks/targets.py {options.model} --data {options.data} --epochs {options.epochs} --seeds {seeds}"
-    )
-    result = {
-        "title": "Networks trained with nothing but a target",
-        "command": f"{words} --processes {options.processes}",
-        "machine": machine(),
-        "versions": versions(),
-        "model": options.model,
-        "data": options.data,
-        "epochs": options.epochs,
-        "seconds": round(seconds, 1),
-        "met": f"{sum(row['met'] for row in rows)} of {len(rows)}",
-        "rows": rows,
-    }
+def save(options: argparse.Namespace, rows: list[dict[str, Any]]) -> None:
+    """Puts a part into the file, in the place of the one that this network had."""
+    path = options.results / "targets.json"
+    old = json.loads(path.read_text())["parts"] if path.exists() else []
+    part = {name: getattr(options, name) for name in ("model", "data", "epochs")}
+    others = [each for each in old if any(each[name] != part[name] for name in part)]
+    new = {**part, "command": words(options), "met": count(rows), "rows": rows}
+    parts = sorted([*others, new], key=lambda each: (each["model"], each["data"], each["epochs"]))
+    every = [each for part in parts for each in part["rows"]]
+    whole = {"title": "Networks trained with nothing but a target", "met": count(every), "parts": parts}
     options.results.mkdir(parents=True, exist_ok=True)
-    path = options.results / f"targets-{options.model}.json"
-    path.write_text(json.dumps(result, indent=1) + "\n")
-    for row in rows:
-        print({name: row[name] for name in row if name not in ("layers", "notes")})
-    print(result["met"])
+    path.write_text(json.dumps(whole, indent=1) + "\n")
+    for each in rows:
+        print({name: each[name] for name in each if name not in ("layers", "notes", "path")})
+    print(f"{options.model}: {count(rows)}; in all: {count(every)}")
+
+
+def count(rows: list[dict[str, Any]]) -> str:
+    return f"{sum(row['met'] for row in rows)} of {len(rows)}"
+
+
+def words(options: argparse.Namespace) -> str:
+    """The command that makes this part."""
+    said = f"python benchmarks/targets.py {options.model} --data {options.data} --epochs {options.epochs}"
+    for name in ("keeps", "others", "seeds", "again"):
+        given = " ".join(map(str, getattr(options, name)))
+        said += f" --{name} {given}" if given else ""
+    return said
 
 
 if __name__ == "__main__":

@@ -23,8 +23,8 @@ RUN_FLAGS = {
 GATE_FLAGS = {
     "--penalty.count", "--penalty.bimodal", "--penalty.per", "--draw", "--start", "--keep", "--keeps", "--only",
     "--gate-lr", "--gate-momentum", "--ramp", "--freeze", "--update", "--target.keep", "--target.weights",
-    "--target.max-drop", "--target.bytes", "--target.price", "--target.baseline", "--target.begin", "--target.reach",
-    "--target.freeze", "--target.travel",
+    "--target.max-drop", "--target.bytes", "--target.price", "--target.path", "--target.baseline", "--target.begin",
+    "--target.reach", "--target.freeze", "--target.travel",
 }  # fmt: skip
 
 LIMITED = """

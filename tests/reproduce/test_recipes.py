@@ -11,6 +11,7 @@ from sparsegate.gates import gates
 from sparsegate.methods import METHODS, LearnedGates
 from sparsegate.models import MODELS
 from sparsegate.reproduce import RECIPES
+from sparsegate.target import Target
 from sparsegate.train import count_layers, empty_network
 
 
@@ -162,7 +163,20 @@ def test_the_demo_is_the_shortest_of_the_three_to_begin_with():
     assert epochs[0] < min(epochs[1:])
 
 
-LONGER = {"lenet5-demo", "lenet5-method1", "lenet5-method2", "lenet5-paper-size", "lenet5-sparse_vd", "lenet5-gsm"}
+def test_the_recipe_for_two_cores_asks_for_a_two_hundredth_and_nothing_else():
+    method = RECIPES["lenet5-200x"]().method
+    assert method == LearnedGates(target=Target(weights=430_500 // 200))
+
+
+LONGER = {
+    "lenet5-demo",
+    "lenet5-200x",
+    "lenet5-method1",
+    "lenet5-method2",
+    "lenet5-paper-size",
+    "lenet5-sparse_vd",
+    "lenet5-gsm",
+}
 
 
 def test_what_is_compared_is_trained_equally_long():

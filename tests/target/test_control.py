@@ -2,6 +2,7 @@
 
 import copy
 import warnings
+from functools import partial
 
 import pytest
 import torch
@@ -60,10 +61,13 @@ IMAGES, LABELS = batch()
 class Training:
     """A user's own loop."""
 
-    def __init__(self, target: Target, kind=dense, draw: Draw | None = None, start=0.6, scale=1.0, **options):
+    def __init__(
+        self, target: Target, kind=dense, draw: Draw | None = None, start=0.6, scale=1.0, optimizer=None, **options
+    ):
         torch.manual_seed(0)
         self.model = gate(kind(), draw=draw, start=start if not isinstance(start, float) else Constant(start))
-        self.weights = torch.optim.SGD(weights(self.model), lr=0.1 / scale, momentum=0.9)
+        optimizer = optimizer or partial(torch.optim.SGD, lr=0.1 / scale, momentum=0.9)
+        self.weights = optimizer(weights(self.model))
         self.scale, self.done, self.target = scale, 0, target
         self.gates = GateSGD(self.model, target=target, steps=STEPS, judge=self.accuracy, **options)
 
@@ -100,11 +104,16 @@ class Training:
 
 
 @pytest.mark.parametrize(
-    ("kind", "draw", "keep"),
-    [(dense, Threshold(), 0.05), (dense, Sample(), 0.3), (Residual, Threshold(), 0.3), (Residual, Sample(), 0.05)],
+    ("kind", "draw", "keep", "optimizer"),
+    [
+        (dense, Threshold(), 0.05, None),
+        (dense, Sample(), 0.3, partial(torch.optim.AdamW, lr=0.02)),
+        (Residual, Threshold(), 0.3, partial(torch.optim.RMSprop, lr=0.005)),
+        (Residual, Sample(), 0.05, None),
+    ],
 )
-def test_the_same_defaults_end_on_the_target_whatever_the_model_and_the_draw(kind, draw, keep):
-    training = Training(Target(keep=keep), kind, draw).run()
+def test_the_same_defaults_end_on_the_target_whatever_the_model_the_draw_and_the_optimiser(kind, draw, keep, optimizer):
+    training = Training(Target(keep=keep), kind, draw, optimizer=optimizer).run()
     found = training.gates.found
     assert found.ended
     assert found.kept == sum(training.kept()) == round(keep * found.total)
@@ -167,12 +176,27 @@ def test_a_training_resumed_at_any_step_is_one_in_one_go_bit_for_bit(target, dra
         assert all(torch.equal(found[0][name], expected[0][name]) for name in expected[0])
 
 
+@pytest.mark.parametrize(("kind", "few"), [(dense, 20), (Residual, 60)])
+def test_a_drop_is_kept_to_with_few_weights(kind, few):
+    training = Training(Target(max_drop=5.0, baseline=100.0), kind).run()
+    assert training.accuracy() >= 95
+    assert training.gates.found.kept <= few  # of 780 and 396
+
+
 def test_a_held_price_leaves_about_what_the_target_that_found_it_left():
     found = Training(Target(keep=0.1)).run().gates.found
     again, free = (Training(Target(price=price)).run().gates.found for price in (found.price, 0.0))
     assert f"Target(price={found.price:.3g}) repeats it" in str(found)
     assert again.price == pytest.approx(found.price)
     assert found.kept / 3 < again.kept < 3 * found.kept < free.kept
+
+
+def test_a_path_that_is_taken_again_leaves_nearly_what_it_left():
+    found = Training(Target(keep=0.1)).run().gates.found
+    again = Training(Target(path=found.path)).run().gates.found
+    assert found.kept == 78
+    assert again.kept == pytest.approx(78, rel=0.15)
+    assert again.path == pytest.approx(found.path, rel=0.01)
 
 
 def test_a_layer_that_would_be_cut_off_keeps_a_weight_and_is_named():

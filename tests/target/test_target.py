@@ -8,7 +8,7 @@ from sparsegate.target import Target
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"keep": 0.1, "weights": 5}, "one of keep, weights, max_drop, bytes, price, got keep and weights"),
+        ({"keep": 0.1, "weights": 5}, "one of keep, weights, max_drop, bytes, price, path, got keep and weights"),
         ({"keep": 0.0}, "keep is a fraction"),
         ({"keep": 1.5}, "keep is a fraction"),
         ({"weights": 0}, "at least 1"),
@@ -16,6 +16,8 @@ from sparsegate.target import Target
         ({"bytes": 0}, "size of a file"),
         ({"price": -1.0}, "zero or more"),
         ({"price": float("nan")}, "zero or more"),
+        ({"path": ()}, "one or more prices"),
+        ({"path": (1.0, -1.0)}, "each zero or more"),
         ({"keep": 0.1, "baseline": 99.0}, "accuracy in per cent for max_drop"),
         ({"max_drop": 0.1, "baseline": 0.0}, "accuracy in per cent for max_drop"),
         ({"keep": 0.1, "begin": 0.0}, "0 < begin < reach"),

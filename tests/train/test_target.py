@@ -56,7 +56,7 @@ def test_everything_together_ends_on_its_target_and_resumes_bit_for_bit(small, t
     run = small(epochs=5, method=KEEP, distil=Teacher(str(teacher), temperature=2.0), average=0.9)
     record = train(run, folder=tmp_path / "one")
     assert record.kept == round(0.02 * record.total)
-    assert record.notes[-1].startswith("keep=0.02: 5,324 of 266,200 weights are left (keep 0.02000); the price was ")
+    assert record.notes[-2].startswith("keep=0.02: 5,324 of 266,200 weights are left (keep 0.02000); the price was ")
     assert record.validation > 25  # a tenth by chance; 45 steps
     again = stopped(run, tmp_path / "two", (1, 3, 4, 5))
     assert_equal(record, again, (tmp_path / "one", tmp_path / "two"))
@@ -72,6 +72,31 @@ def test_a_drop_trains_the_dense_network_first(small, tmp_path):
     assert record.name == given.name
     assert record.kept < 0.5 * record.total
     assert train(run, folder=tmp_path) == record
+
+
+class Hears(Watcher):
+    """Remembers what was noted and after how many epochs."""
+
+    def __init__(self):
+        self.epochs, self.heard = 0, []
+
+    def measured(self, epoch):
+        self.epochs = epoch.epoch
+
+    def noted(self, note):
+        self.heard.append((self.epochs, note))
+
+
+def test_a_drop_out_of_reach_is_said_while_training_goes_on_with_the_nearest(small, tmp_path):
+    hears = Hears()
+    unreachable = LearnedGates(target=Target(max_drop=0.1, baseline=99.9))
+    record = train(small(epochs=4, method=unreachable), folder=tmp_path, watch=hears)
+    (early, first), (late, last) = hears.heard
+    assert (early, late) == (2, 3)
+    assert "max_drop=0.1 below 99.9 % is out of reach so far" in first
+    nearest = f"the nearest that this training reached is max_drop={99.9 - record.validation:.2f}"
+    assert nearest in last
+    assert set(record.notes) > {first, last}
 
 
 @pytest.mark.slow

@@ -31,6 +31,9 @@ class Listener(Watcher):
     def measured(self, epoch):
         self.heard.append(("measured", epoch.epoch))
 
+    def noted(self, note):
+        self.heard.append(("noted", note))
+
     def ended(self, record):
         self.heard.append(("ended", record.test))
 

@@ -70,6 +70,10 @@ class Progress(Watcher):
         else:
             self._console.print(f"{words}  loss {epoch.loss:.4f}", highlight=False, markup=False)
 
+    def noted(self, note: str) -> None:
+        """Says at once what the record will say, above the bar."""
+        self._console.print(f"note: {note}", highlight=False, markup=False, soft_wrap=True)
+
     def closed(self) -> None:
         """Closes the bar, also when the run ends with an error."""
         if self._bar is not None:

@@ -126,8 +126,10 @@ class LearnedGates(Method):
         return self.target.freeze if self.target else self.freeze
 
     def remarks(self, optimizer: Optimizer | None) -> tuple[str, ...]:
-        """The price that a target led to."""
-        return (str(optimizer.found),) if self.target and isinstance(optimizer, GateSGD) else ()
+        """The price that a target led to, and the way that it took."""
+        if not self.target or not isinstance(optimizer, GateSGD):
+            return ()
+        return str(optimizer.found), optimizer.found.how_to_repeat
 
     def before_step(self, model: nn.Module, optimizer: Optimizer | None, progress: float) -> None:
         """Sets the price and the gates' learning rate for this moment."""

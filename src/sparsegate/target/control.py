@@ -19,6 +19,7 @@ from .found import Found
 from .goal import LOOKS, Goal
 from .held import Held
 from .number import Number
+from .path import Path, at
 from .target import Target
 from .view import OPEN_ABOVE, GatesView
 
@@ -28,6 +29,7 @@ GOALS: dict[str, Callable[[Target, GatesView], Goal]] = {
     "bytes": FileSize,
     "max_drop": Drop,
     "price": lambda *_: Held(),
+    "path": lambda *_: Held(),
 }
 AT_ONCE, LASTING = 0.5, 0.1  # shares of the distance to the budget that the next price makes up for, and later ones
 HIGHEST = 30.0  # the price's limit, as a multiple of the average push of the loss
@@ -74,6 +76,7 @@ class Control:
         self._heard, self._listened, self._price, self._level, self._sum, self._weight = (
             torch.zeros((), device=device) for _ in range(6)
         )
+        self._path = Path(target, device)
 
     @property
     def progress(self) -> float:
@@ -90,7 +93,7 @@ class Control:
         """What the target has led to so far."""
         asked = f"{self.target.wish}={getattr(self.target, self.target.wish)}"
         price = float(self._sum / self._weight.clamp_min(1e-30))
-        return Found(asked, self._view.num_open(), self._num_gates, price, self.frozen)
+        return Found(asked, self._view.num_open(), self._num_gates, price, self._path.prices(), self.frozen)
 
     def motion(self, lr: float) -> Motion | None:
         """How gates move in this step; none while they stand still."""
@@ -103,6 +106,7 @@ class Control:
         if self.progress >= self.target.reach - (self.target.reach - self.target.begin) / 4:
             self._sum += self._price * distance
             self._weight += distance
+        self._path.take(self._price, distance, self.progress)
         unit = distance / self._push
         return Motion(unit * (1 - self._momentum), self._price * (unit / self._num_gates))
 
@@ -126,6 +130,7 @@ class Control:
             "frozen": self.frozen,
             "push": self._push,
             "running": torch.stack(running).tolist(),
+            "path": self._path.state(),
             "goal": self._goal.state(),
         }
 
@@ -135,6 +140,7 @@ class Control:
         self._heard, self._listened, self._price, self._level, self._sum, self._weight = (
             torch.tensor(value, device=self._price.device) for value in state["running"]
         )
+        self._path.load(state["path"])
         self._goal.load(state["goal"])
 
     def _listen(self) -> None:
@@ -154,6 +160,8 @@ class Control:
         if self.target.price is not None:
             over = (self.target.reach - self.target.begin) / 2
             self._price.fill_(self.target.price * ramp(self.progress - self.target.begin, over=over))
+        elif self.target.path is not None:
+            self._price.fill_(at(self.target.path, self.target, self.progress))
         elif self.done % self._interval == 0:
             one = self._push * self._num_gates  # the price that balances the average push
             ahead = self.progress + self._interval / self.steps

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class Found:
     """The price that a target led to, and what is left; its text says how to repeat the run with the price held.
 
-    >>> print(Found("keep=0.01", kept=4305, total=430500, price=7.3125, ended=True))
+    >>> print(Found("keep=0.01", kept=4305, total=430500, price=7.3125, path=(9.0, 7.0), ended=True))
     keep=0.01: 4,305 of 430,500 weights are left (keep 0.01000); the price was 7.31: Target(price=7.31) repeats it
     """
 
@@ -20,6 +20,8 @@ class Found:
     """Gated weights."""
     price: float
     """The mean price in nats from the last quarter of the fall to the cut, each step counted by how far gates moved."""
+    path: tuple[float, ...]
+    """The mean price in equal parts of the way to the cut: `Target(path=found.path)` repeats the run closely."""
     ended: bool
     """Whether the exact cut has been made."""
 
@@ -31,3 +33,8 @@ class Found:
             f"{self.asked}: {self.kept:,} of {self.total:,} weights are left (keep {self.kept / self.total:.5f}); "
             f"the price was {price:g}: Target(price={price:g}) repeats it"
         )
+
+    @property
+    def how_to_repeat(self) -> str:
+        """The words of a command that takes the path of the price again."""
+        return f"--target.path {' '.join(f'{price:.4g}' for price in self.path)} repeats the run closely"

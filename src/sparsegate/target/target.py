@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-WISHES = ("keep", "weights", "max_drop", "bytes", "price")
+WISHES = ("keep", "weights", "max_drop", "bytes", "price", "path")
 
 
 @dataclass(frozen=True)
 class Target:
-    """A wish that training ends on: exactly one of keep, weights, max_drop, bytes or price.
+    """A wish that training ends on: exactly one of keep, weights, max_drop, bytes, price or path.
 
     >>> Target(keep=0.01).wish
     'keep'
@@ -33,7 +33,10 @@ class Target:
     """Size of the network's .sg file, in bytes, at most."""
 
     price: float | None = None
-    """No wish for a size, but a price to hold, in nats: repeats the run in which a target found it."""
+    """No wish for a size, but a price to hold, in nats: repeats roughly the run in which a target found it."""
+
+    path: tuple[float, ...] | None = None
+    """Prices in nats, at equal distances from `begin` to `freeze`: repeats that run closely."""
 
     baseline: float | None = None
     """For max_drop: the accuracy of the dense network in per cent; by command it is trained first unless given."""
@@ -86,3 +89,5 @@ class Target:
             raise ValueError(f"bytes is the size of a file, at least 1, got {self.bytes}")
         if self.price is not None and not self.price >= 0:
             raise ValueError(f"price is zero or more, got {self.price}")
+        if self.path is not None and not (self.path and all(price >= 0 for price in self.path)):
+            raise ValueError(f"path is one or more prices, each zero or more, got {self.path}")

@@ -251,6 +251,7 @@ class Loop:
                 warnings.warn_explicit(each.message, each.category, each.filename, each.lineno, registry=self._shown)
             elif (note := str(each.message)) not in self.notes:
                 self.notes.append(note)
+                self.watch.noted(note)
 
     def _checkpoint(self, step: int) -> None:
         main = self.accelerator.is_main_process

@@ -28,6 +28,9 @@ class Watcher:
     def measured(self, epoch: Epoch) -> None:
         """An epoch has ended."""
 
+    def noted(self, note: str) -> None:
+        """Something came up that a reader should know; the record will say it, too."""
+
     def ended(self, record: Record) -> None:
         """The run has its record."""
 
@@ -60,6 +63,11 @@ class Watchers(Watcher):
         """Tells each."""
         for watcher in self._each:
             watcher.measured(epoch)
+
+    def noted(self, note: str) -> None:
+        """Tells each."""
+        for watcher in self._each:
+            watcher.noted(note)
 
     def ended(self, record: Record) -> None:
         """Tells each."""

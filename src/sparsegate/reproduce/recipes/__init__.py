@@ -9,7 +9,7 @@ from sparsegate.registry import Registry
 from sparsegate.train import Run
 
 from . import cifar10, compare, gates, photographs, stand_ins
-from .lenet5 import demo, method1, method2
+from .lenet5 import demo, method1, method2, smallest_on_two_cores
 from .small import PUPILS, Pupil
 
 RECIPES: Registry[Callable[[], Run[Any]]] = Registry(
@@ -18,6 +18,7 @@ RECIPES: Registry[Callable[[], Run[Any]]] = Registry(
         "lenet5-demo": demo,
         "lenet5-method1": method1,
         "lenet5-method2": method2,
+        "lenet5-200x": smallest_on_two_cores,
         "lenet5-gates-18k": gates.gates_18k,
         "lenet5-gates-22k": gates.gates_22k,
         "lenet5-gates-36k": gates.gates_36k,
