@@ -16,7 +16,7 @@ from sparsegate.train import Run
 RUN_FLAGS = {
     "--help", "--method", "--folder", "--model", "--data", "--epochs", "--batch-size", "--lr", "--momentum",
     "--weight-decay", "--warmup", "--stop.rate", "--stop.drop", "--stop.baseline", "--weights", "--new-head",
-    "--shift", "--flip", "--no-flip", "--crop", "--jitter", "--normalise", "--stored-size", "--bad-images",
+    "--shift", "--flip", "--no-flip", "--crop", "--jitter", "--erase", "--normalise", "--stored-size", "--bad-images",
     "--save-every", "--pack", "--no-pack", "--shard", "--no-shard", "--seed", "--precision", "--compile",
     "--no-compile", "--distil.teacher", "--distil.temperature", "--distil.share", "--distil.content", "--average",
 }  # fmt: skip

@@ -76,6 +76,9 @@ class Run(Generic[AnyMethod]):
     jitter: float = 0.0
     """Change brightness, contrast and colour of training images by up to this fraction."""
 
+    erase: int = 0
+    """Cover a square of so many pixels of every training image with grey; 0: none."""
+
     normalise: Literal["data", "imagenet"] = "data"
     """Mean and spread of colours: the training images' own, or those that weights from ImageNet expect."""
 
@@ -167,6 +170,8 @@ def _check_images(run: Run[Any]) -> None:
         raise ValueError(f"shift is in pixels, from 0 (none) to 14, got {run.shift}")
     if not (0 <= run.crop <= 1 and 0 <= run.jitter < 1):
         raise ValueError(f"crop is in [0, 1] and jitter in [0, 1), got crop={run.crop}, jitter={run.jitter}")
+    if run.erase < 0:
+        raise ValueError(f"erase is the side of a square in pixels, or 0 for none, got {run.erase}")
     if run.normalise not in NORMALISE:
         raise ValueError(f"normalise is one of {', '.join(NORMALISE)}, got {run.normalise!r}")
     Storing(size=run.stored_size, bad_images=run.bad_images)
