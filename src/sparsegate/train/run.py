@@ -61,6 +61,9 @@ class Run(Generic[AnyMethod]):
     warmup: float = 0.0
     """Fraction of training over which the learning rate rises from zero."""
 
+    label_smoothing: float = 0.0
+    """Share of every label that is spread evenly over all classes."""
+
     stop: Stop = dataclasses.field(default_factory=Stop)
     """When training may end before its last epoch."""
 
@@ -161,6 +164,10 @@ def _check_training(run: Run[Any]) -> None:
         )
     if not 0 <= run.warmup < 1:
         raise ValueError(f"warmup is a fraction of training in [0, 1), got {run.warmup}")
+    if not 0 <= run.label_smoothing < 1:
+        raise ValueError(f"label_smoothing is a share in [0, 1), got {run.label_smoothing}")
+    if run.label_smoothing and run.distil:
+        raise ValueError("a teacher's labels are soft already; leave label_smoothing or distil out")
     if run.precision not in PRECISIONS:
         raise ValueError(f"precision is fp32, bf16 or fp16, got {run.precision!r}")
 
