@@ -73,6 +73,8 @@ class Task:
     out: Path
     deadline: float
     seeds: tuple[int, ...]
+    recipes: tuple[str, ...]
+    """Only these, and the dense networks that they begin with; all if there are none."""
     short: bool
     """Only tries whether everything works: two epochs of small batches."""
 
@@ -136,17 +138,18 @@ class Limit(Watcher):
             raise TimeUp
 
 
-def jobs(plan: Plan, seeds: tuple[int, ...]) -> list[Job]:
+def jobs(plan: Plan, task: Task) -> list[Job]:
     """All runs of a network: first what is wanted, seed after seed."""
-    wanted = [Job(plan, recipe, seed) for seed in seeds for recipe in (plan.dense, *plan.wanted)]
-    return wanted + [Job(plan, recipe, seed) for seed in seeds for recipe in plan.more]
+    wanted = [Job(plan, recipe, seed) for seed in task.seeds for recipe in (plan.dense, *plan.wanted)]
+    more = [Job(plan, recipe, seed) for seed in task.seeds for recipe in plan.more]
+    return [job for job in wanted + more if not task.recipes or job.recipe in (plan.dense, *task.recipes)]
 
 
 def work(plan: Plan, task: Task) -> None:
     """Does jobs until none is left or the time is over."""
     torch.backends.cudnn.benchmark = True
     torch.set_num_threads(2)
-    left, pace = jobs(plan, task.seeds), 0.0
+    left, pace = jobs(plan, task), 0.0
     while left:
         left = [job for job in left if time.time() + ASIDE + pace * job.fresh(task).epochs < task.deadline]
         job = _next(left, task)
@@ -197,12 +200,12 @@ def _told(record: Record) -> str:
 def write_studies(plan: Plan, task: Task) -> None:
     """A study of every recipe that has a record."""
     found: dict[str, list[Record]] = {}
-    for job in jobs(plan, task.seeds):
+    for job in jobs(plan, task):
         if job.done(task).exists():
             found.setdefault(job.recipe, []).append(Record.load(job.done(task)))
     for recipe, records in found.items():
         title = (RECIPES[recipe].__doc__ or recipe).strip()
-        Study(title, COMMAND, tuple(records)).save(task.out / f"{recipe}.json")
+        Study(title, f"{COMMAND} --recipes {recipe}", tuple(records)).save(task.out / f"{recipe}.json")
 
 
 def main() -> None:
@@ -213,11 +216,14 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--limit", type=float, default=900.0, help="seconds")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--recipes", nargs="*", default=[], help="only these")
     parser.add_argument("--short", action="store_true", help="only try whether everything works")
     args = parser.parse_args()
     os.environ.setdefault("SPARSEGATE_DATA", str(args.data))
     os.environ.setdefault("SPARSEGATE_CACHE", str(args.runs / "cache"))
-    task = Task(args.data, args.runs, args.out, time.time() + args.limit, tuple(args.seeds), args.short)
+    task = Task(
+        args.data, args.runs, args.out, time.time() + args.limit, tuple(args.seeds), tuple(args.recipes), args.short
+    )
     for folder in (args.runs, args.out):
         folder.mkdir(parents=True, exist_ok=True)
     workers = [get_context("spawn").Process(target=work, args=(PLANS[kind], task)) for kind in args.workers]
