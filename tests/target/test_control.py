@@ -141,7 +141,7 @@ def test_gates_move_in_units_of_their_own_layer_s_push_if_asked_to(evenly, apart
 
 
 def test_a_training_with_uneven_layers_can_be_resumed():
-    target = Target(keep=0.2, evenly=0.5)
+    target = Target(keep=0.2, evenly=1.0)
     whole, first = Training(target, Uneven).run(), Training(target, Uneven).run(50)
     resumed = Training(target, Uneven).load(first.saved(), 50).run()
     assert all(
