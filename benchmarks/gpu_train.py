@@ -1,10 +1,12 @@
-"""Trains the recipes for the images at hand, on a GPU, within a time, several at once.
+"""Trains the recipes for the images at hand, on a GPU, within a time.
 
-    python benchmarks/gpu_train.py --data data --out results --limit 900 --workers alexnet vgg16 vgg16 cifar10
+    python benchmarks/gpu_train.py --data data --out results --limit 900
 
 DATA is what `device_data.py unpack` made. Every worker is a process that takes the next run of its network: the dense
 baseline of a seed first, then what begins with it, seed after seed. What would not end within the limit is not begun.
-OUT gets a study of every recipe, with all seeds that have ended so far.
+OUT gets a study of every recipe, with all seeds that have ended so far. Workers come one after the other, unless told
+to come at once. Do not share the GPU by CUDA_MPS_ACTIVE_THREAD_PERCENTAGE: with it, cuBLAS (torch 2.11, H200) gave NaN
+for finite inputs in large layers in bf16.
 """
 
 from __future__ import annotations
@@ -211,6 +213,7 @@ def write_studies(plan: Plan, task: Task) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workers", nargs="+", choices=list(PLANS), default=list(PLANS), help="one process for each")
+    parser.add_argument("--at-once", action="store_true", help="all workers at the same time")
     parser.add_argument("--data", type=Path, default=Path("data"))
     parser.add_argument("--runs", type=Path, default=Path("runs"))
     parser.add_argument("--out", type=Path, required=True)
@@ -227,12 +230,13 @@ def main() -> None:
     for folder in (args.runs, args.out):
         folder.mkdir(parents=True, exist_ok=True)
     workers = [get_context("spawn").Process(target=work, args=(PLANS[kind], task)) for kind in args.workers]
-    for worker in workers:
-        worker.start()
-    while any(worker.is_alive() for worker in workers):
-        time.sleep(5.0)
-        for kind in set(args.workers):
-            write_studies(PLANS[kind], task)
+    for group in [workers] if args.at_once else [[worker] for worker in workers]:
+        for worker in group:
+            worker.start()
+        while any(worker.is_alive() for worker in group):
+            time.sleep(5.0)
+            for kind in set(args.workers):
+                write_studies(PLANS[kind], task)
 
 
 if __name__ == "__main__":
