@@ -1,110 +1,242 @@
-"""Trains the dense baselines and the gated networks on the images at hand, on a GPU, within a time.
+"""Trains the recipes for the images at hand, on a GPU, within a time.
 
-    python benchmarks/gpu_train.py --data DATA --runs RUNS --out runs.json --limit 500 alexnet vgg16 cifar
+    python benchmarks/gpu_train.py --data data --out results --limit 900
 
-DATA is what `device_data.py unpack` made. Runs that have ended are not trained again; one that the limit interrupts
-goes on from its last checkpoint when the same command comes again. The JSON file has the record of every run that has
-ended, and is written after each.
+DATA is what `device_data.py unpack` made. Every worker is a process that takes the next run of its network: the dense
+baseline of a seed first, then what begins with it, seed after seed. What would not end within the limit is not begun.
+OUT gets a study of every recipe, with all seeds that have ended so far. Workers come one after the other, unless told
+to come at once. Do not share the GPU by CUDA_MPS_ACTIVE_THREAD_PERCENTAGE: with it, cuBLAS (torch 2.11, H200) gave NaN
+for finite inputs in large layers in bf16.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import os
 import time
-from collections.abc import Iterator
+import traceback
+from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from sparsegate.methods import LearnedGates
-from sparsegate.penalty import Penalty
+import torch
+
 from sparsegate.record import Epoch, Record
 from sparsegate.reproduce import RECIPES
-from sparsegate.train import Run, Watcher, train
+from sparsegate.study import Study
+from sparsegate.train import DivergedError, Run, Watcher, train
 
-SAVE_EVERY = 10
+
+@dataclass(frozen=True)
+class Plan:
+    """The recipes of one network."""
+
+    dense: str
+    first: str
+    """File with the convolutions that the dense network begins with, if there is one."""
+    wanted: tuple[str, ...]
+    """With every seed."""
+    more: tuple[str, ...] = ()
+    """If there is time left."""
+
+
 PLANS = {
-    # recipe of the baseline, its first weights, recipe of the gated network, prices
-    "alexnet": (
+    "alexnet": Plan(
         "alexnet-imagenette-dense",
         "alexnet_features.safetensors",
-        "alexnet-imagenette",
-        (50.0, 15.0, 150.0, 500.0),
+        ("alexnet-imagenette", "alexnet-imagenette-36x"),
+        ("alexnet-imagenette-100x", "alexnet-imagenette-300x"),
     ),
-    "vgg16": ("vgg16-imagenette-dense", "vgg16_features.safetensors", "vgg16-imagenette", (50.0, 150.0)),
-    "cifar": ("vgg16-cifar10-dense", "", "vgg16-cifar10", (30.0, 10.0, 100.0, 300.0)),
+    "vgg16": Plan(
+        "vgg16-imagenette-dense",
+        "vgg16_features.safetensors",
+        ("vgg16-imagenette", "vgg16-imagenette-34x"),
+        ("vgg16-imagenette-100x", "vgg16-imagenette-300x"),
+    ),
+    "cifar10": Plan(
+        "vgg16-cifar10-dense",
+        "",
+        ("vgg16-cifar10-100x", "vgg16-cifar10-1000x", "vgg16-cifar10-25x"),
+        ("vgg16-cifar10-1000x-long",),
+    ),
 }
+COMMAND = "python benchmarks/gpu_train.py --data data --runs runs --out results"
+ASIDE = 12.0  # seconds before the first epoch and after the last
+
+
+@dataclass(frozen=True)
+class Task:
+    """What all workers know."""
+
+    data: Path
+    runs: Path
+    out: Path
+    deadline: float
+    seeds: tuple[int, ...]
+    recipes: tuple[str, ...]
+    """Only these, and the dense networks that they begin with; all if there are none."""
+    short: bool
+    """Only tries whether everything works: two epochs of small batches."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A recipe with a seed."""
+
+    plan: Plan
+    recipe: str
+    seed: int
+
+    @property
+    def dense(self) -> Job:
+        """The job that makes what it begins with: itself, if it is the dense one."""
+        return Job(self.plan, self.plan.dense, self.seed)
+
+    def done(self, task: Task) -> Path:
+        """Where its record will lie."""
+        return task.runs / f"{self.recipe}.{self.seed}.json"
+
+    def claim(self, task: Task) -> bool:
+        """Takes the job, unless another worker has it."""
+        try:
+            self.done(task).with_suffix(".claim").touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        return True
+
+    def fresh(self, task: Task) -> Run[Any]:
+        """The recipe with the seed."""
+        run = dataclasses.replace(RECIPES[self.recipe](), seed=self.seed)
+        return dataclasses.replace(run, epochs=2, batch_size=8, precision="fp32") if task.short else run
+
+    def run(self, task: Task, *, travel: float = 1.0) -> Run[Any]:
+        """The run, with the weights that it begins with."""
+        run = self.fresh(task)
+        if self == self.dense:
+            head = ("classifier.*",)
+            first = str(task.data / self.plan.first)
+            return dataclasses.replace(run, weights=first, new_head=head) if self.plan.first else run
+        folder = str(task.runs / self.dense.run(task).name)
+        target = dataclasses.replace(run.method.target, travel=travel * run.method.target.travel)
+        method = dataclasses.replace(run.method, target=target)
+        return dataclasses.replace(run, method=method, weights=folder)
 
 
 class TimeUp(Exception):  # noqa: N818
-    """The time is over; the run goes on next time."""
+    """The time is over."""
 
 
 class Limit(Watcher):
-    """Ends a run when the time is over, and says how it goes."""
+    """Ends a run when the time is over."""
 
     def __init__(self, deadline: float) -> None:
         self.deadline = deadline
 
     def measured(self, epoch: Epoch) -> None:
-        if epoch.epoch % SAVE_EVERY == 0:
-            print(f"  epoch {epoch.epoch}: validation {epoch.validation:.2f} %, kept {epoch.kept:,}", flush=True)
-        if time.monotonic() > self.deadline:
+        if time.time() > self.deadline:
+            print(f"the time is over: epoch {epoch.epoch}, {epoch.validation:.2f} %, {epoch.kept:,} kept", flush=True)
             raise TimeUp
 
 
-def runs(plan: str, data: Path, folder: Path, seeds: tuple[int, ...], epochs: float) -> Iterator[Run[Any]]:
-    """The baseline of each seed, then the gated networks that begin with it."""
-    dense_name, first, gated_name, prices = PLANS[plan]
-    for seed in seeds:
-        dense = _shorter(dataclasses.replace(RECIPES[dense_name](), seed=seed), epochs)
-        if first:
-            dense = dataclasses.replace(dense, weights=str(data / first), new_head=("classifier.*",))
-        yield dense
-        for price in prices:
-            gated = RECIPES[gated_name]()
-            assert isinstance(gated.method, LearnedGates)
-            method = dataclasses.replace(gated.method, penalty=Penalty(count=price))
-            weights = str(folder / dense.name)
-            yield _shorter(dataclasses.replace(gated, method=method, weights=weights, seed=seed), epochs)
+def jobs(plan: Plan, task: Task) -> list[Job]:
+    """All runs of a network: first what is wanted, seed after seed."""
+    wanted = [Job(plan, recipe, seed) for seed in task.seeds for recipe in (plan.dense, *plan.wanted)]
+    more = [Job(plan, recipe, seed) for seed in task.seeds for recipe in plan.more]
+    return [job for job in wanted + more if not task.recipes or job.recipe in (plan.dense, *task.recipes)]
 
 
-def _shorter(run: Run[Any], factor: float) -> Run[Any]:
-    return dataclasses.replace(run, epochs=max(1, round(run.epochs * factor)))
+def work(plan: Plan, task: Task) -> None:
+    """Does jobs until none is left or the time is over."""
+    torch.backends.cudnn.benchmark = True
+    torch.set_num_threads(2)
+    left, pace = jobs(plan, task), 0.0
+    while left:
+        left = [job for job in left if time.time() + ASIDE + pace * job.fresh(task).epochs < task.deadline]
+        job = _next(left, task)
+        if job is None:
+            time.sleep(0.5)
+            continue
+        try:
+            pace = max(pace, _do(job, task))
+        except TimeUp:
+            return
+        except Exception:  # the other runs go on
+            traceback.print_exc()
 
 
-def told(record: Record) -> str:
+def _next(left: list[Job], task: Task) -> Job | None:
+    """The first job whose dense network is there and that nobody has; those that others have leave the list."""
+    for job in list(left):
+        if job == job.dense or job.dense.done(task).exists():
+            left.remove(job)
+            if job.claim(task):
+                return job
+    return None
+
+
+def _do(job: Job, task: Task) -> float:
+    """Trains, and returns the seconds of an epoch; gates that made the loss no number go a tenth of the way instead."""
+    for travel in (1.0, 0.1, 0.01):
+        run, watch = job.run(task, travel=travel), Limit(task.deadline)
+        try:
+            record = train(run, folder=task.runs, watch=watch, command=COMMAND, save_every=10**6, pack=False)
+            break
+        except DivergedError as error:
+            print(f"{job.recipe} {job.seed}, travel {travel}: {error}", flush=True)
+    else:
+        return 0.0
+    record.save(job.done(task))
+    print(f"{job.recipe} {job.seed}: {_told(record)}", flush=True)
+    return record.seconds / len(record.epochs)
+
+
+def _told(record: Record) -> str:
     return (
-        f"{record.name}: validation {record.validation:.2f} %, test {record.test:.2f} %, {record.rate:.1f}x, "
+        f"validation {record.validation:.2f} %, test {record.test:.2f} %, {record.rate:.1f}x, "
         f"{record.seconds:.0f} s in {len(record.epochs)} epochs"
     )
 
 
+def write_studies(plan: Plan, task: Task) -> None:
+    """A study of every recipe that has a record."""
+    found: dict[str, list[Record]] = {}
+    for job in jobs(plan, task):
+        if job.done(task).exists():
+            found.setdefault(job.recipe, []).append(Record.load(job.done(task)))
+    for recipe, records in found.items():
+        title = (RECIPES[recipe].__doc__ or recipe).strip()
+        Study(title, f"{COMMAND} --recipes {recipe}", tuple(records)).save(task.out / f"{recipe}.json")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("plans", nargs="+", choices=list(PLANS))
-    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--workers", nargs="+", choices=list(PLANS), default=list(PLANS), help="one process for each")
+    parser.add_argument("--at-once", action="store_true", help="all workers at the same time")
+    parser.add_argument("--data", type=Path, default=Path("data"))
     parser.add_argument("--runs", type=Path, default=Path("runs"))
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--limit", type=float, default=500.0, help="seconds")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
-    parser.add_argument("--epochs", type=float, default=1.0, help="factor on the epochs of the recipes")
+    parser.add_argument("--limit", type=float, default=900.0, help="seconds")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--recipes", nargs="*", default=[], help="only these")
+    parser.add_argument("--short", action="store_true", help="only try whether everything works")
     args = parser.parse_args()
     os.environ.setdefault("SPARSEGATE_DATA", str(args.data))
-    os.environ.setdefault("SPARSEGATE_CACHE", str(args.data / "cache"))
-    watch, records = Limit(time.monotonic() + args.limit), []
-    try:
-        for run in (
-            run for plan in args.plans for run in runs(plan, args.data, args.runs, tuple(args.seeds), args.epochs)
-        ):
-            record = train(run, folder=args.runs, watch=watch, save_every=SAVE_EVERY, pack=False)
-            records.append(record.to_json())
-            args.out.write_text(json.dumps(records, indent=1))
-            print(told(record), flush=True)
-    except TimeUp:
-        print("the time is over")
+    os.environ.setdefault("SPARSEGATE_CACHE", str(args.runs / "cache"))
+    task = Task(
+        args.data, args.runs, args.out, time.time() + args.limit, tuple(args.seeds), tuple(args.recipes), args.short
+    )
+    for folder in (args.runs, args.out):
+        folder.mkdir(parents=True, exist_ok=True)
+    workers = [get_context("spawn").Process(target=work, args=(PLANS[kind], task)) for kind in args.workers]
+    for group in [workers] if args.at_once else [[worker] for worker in workers]:
+        for worker in group:
+            worker.start()
+        while any(worker.is_alive() for worker in group):
+            time.sleep(5.0)
+            for kind in set(args.workers):
+                write_studies(PLANS[kind], task)
 
 
 if __name__ == "__main__":

@@ -179,7 +179,8 @@ class GateSGD(Optimizer):
 
 
 def _shift_(values: list[Tensor], speeds: list[Tensor], motion: Motion) -> None:
-    torch._foreach_add_(values, speeds, alpha=-motion.rate)
+    for value, speed, rate in zip(values, speeds, motion.rates, strict=True):
+        value.add_(speed, alpha=-rate)
     for value in values:
         value.sub_(motion.shift).clamp_(0.0, 1.0)
 

@@ -16,15 +16,17 @@ from sparsegate.train import Run
 RUN_FLAGS = {
     "--help", "--method", "--folder", "--model", "--data", "--epochs", "--batch-size", "--lr", "--momentum",
     "--weight-decay", "--warmup", "--stop.rate", "--stop.drop", "--stop.baseline", "--weights", "--new-head",
-    "--shift", "--flip", "--no-flip", "--crop", "--jitter", "--normalise", "--stored-size", "--bad-images",
+    "--shift", "--flip", "--no-flip", "--crop", "--jitter", "--erase", "--normalise", "--stored-size", "--bad-images",
     "--save-every", "--pack", "--no-pack", "--shard", "--no-shard", "--seed", "--precision", "--compile",
     "--no-compile", "--distil.teacher", "--distil.temperature", "--distil.share", "--distil.content", "--average",
+    "--label-smoothing",
 }  # fmt: skip
 GATE_FLAGS = {
     "--penalty.count", "--penalty.bimodal", "--penalty.per", "--draw", "--start", "--keep", "--keeps", "--only",
+    "--graded", "--no-graded",
     "--gate-lr", "--gate-momentum", "--ramp", "--freeze", "--update", "--target.keep", "--target.weights",
     "--target.max-drop", "--target.bytes", "--target.price", "--target.path", "--target.baseline", "--target.begin",
-    "--target.reach", "--target.freeze", "--target.travel",
+    "--target.reach", "--target.freeze", "--target.travel", "--target.evenly",
 }  # fmt: skip
 
 LIMITED = """

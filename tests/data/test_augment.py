@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparsegate.data import Flip, Jitter, RandomCrop, Shift
+from sparsegate.data import Erase, Flip, Jitter, RandomCrop, Shift
 
 TOY = torch.arange(1, 10, dtype=torch.uint8).reshape(1, 1, 3, 3)
 
@@ -139,3 +139,17 @@ def test_factors_lie_around_one():
     assert factors.shape == (500, 3)
     assert 0.75 <= factors.min() < 0.8
     assert 1.2 < factors.max() <= 1.25
+
+
+def test_a_square_of_a_toy_is_grey():
+    middle = torch.tensor([[0.5, 0.9]])
+    assert Erase(2).apply(TOY, middle)[0, 0].tolist() == [[1, 128, 128], [4, 128, 128], [7, 8, 9]]
+
+
+def test_every_image_has_its_own_square_which_may_reach_over_the_border():
+    images = torch.zeros(200, 3, 8, 8, dtype=torch.uint8)
+    covered = Erase(4).apply(images, Erase(4).draw(200, torch.Generator().manual_seed(0))) == 128
+    assert torch.equal(covered.any(1), covered.all(1))
+    sizes = covered[:, 0].sum((1, 2))
+    assert set(sizes.tolist()) <= {rows * columns for rows in (2, 3, 4) for columns in (2, 3, 4)}
+    assert covered[:, 0].float().mean(0).min() > 0.05

@@ -13,6 +13,7 @@ from sparsegate.gates import (
     ClosedLayer,
     Constant,
     Draw,
+    Graded,
     LargestWeights,
     Sample,
     Threshold,
@@ -122,9 +123,40 @@ def test_the_same_defaults_end_on_the_target_whatever_the_model_the_draw_and_the
     assert sum(int(each.count_nonzero()) for each in model.parameters() if each.ndim > 1) == found.kept
 
 
-@pytest.mark.parametrize("start", [0.9, LargestWeights(keep=0.3), 0.3])
+@pytest.mark.parametrize("start", [0.9, LargestWeights(keep=0.3), Graded(), 0.3])
 def test_gates_may_start_anywhere(start):
     assert sum(Training(Target(weights=60), start=start).run().kept()) == 60
+
+
+class Uneven(nn.Module):
+    """Two layers with the same weights, of which one has a thousand times the other's push."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loud, self.soft = nn.Linear(36, 3, bias=False), nn.Linear(36, 3, bias=False)
+        self.soft.weight = nn.Parameter(self.loud.weight.detach().clone())
+
+    def forward(self, image):
+        return self.loud(image.flatten(1)) + 0.001 * self.soft(image.flatten(1))
+
+
+@pytest.mark.parametrize(("evenly", "apart"), [(0.0, 1000), (1.0, 3)])
+def test_gates_move_in_units_of_their_own_layer_s_push_if_asked_to(evenly, apart):
+    training = Training(Target(price=0.0, travel=0.1, evenly=evenly), Uneven)
+    loud, soft = (each.gate for each in gates(training.model).values())
+    training.run(60)
+    moved = [float((each.detach() - 0.6).abs().mean()) for each in (loud, soft)]
+    assert (moved[0] > apart * moved[1]) != bool(evenly)
+
+
+def test_a_training_with_uneven_layers_can_be_resumed():
+    target = Target(keep=0.2, evenly=1.0)
+    whole, first = Training(target, Uneven).run(), Training(target, Uneven).run(50)
+    resumed = Training(target, Uneven).load(first.saved(), 50).run()
+    assert all(
+        torch.equal(one.gate, two.gate)
+        for one, two in zip(*(gates(each.model).values() for each in (whole, resumed)), strict=True)
+    )
 
 
 def test_the_open_gates_follow_the_schedule_and_the_mask_stands_still_in_the_end():

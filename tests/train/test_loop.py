@@ -53,6 +53,11 @@ def test_the_record_counts_what_is_in_the_network_file(method, small, tmp_path):
     assert record.epochs[-1].kept == record.kept
 
 
+def test_labels_that_are_spread_over_all_classes_leave_a_higher_loss(small, tmp_path):
+    plain, smooth = (train(small(method=Dense(), label_smoothing=share), folder=tmp_path) for share in (0.0, 0.9))
+    assert plain.epochs[-1].loss < smooth.epochs[-1].loss - 0.05
+
+
 def test_the_finished_network_is_sparse_ordinary_and_as_accurate_as_recorded(small, tmp_path):
     run = small(method=SPARSE)
     record = train(run, folder=tmp_path)

@@ -29,6 +29,8 @@ OTHER = {
     "flip": True,
     "crop": 0.5,
     "jitter": 0.2,
+    "erase": 8,
+    "label_smoothing": 0.1,
     "normalise": "imagenet",
     "stored_size": 160,
     "bad_images": "skip",
@@ -53,6 +55,7 @@ OTHER_METHOD = {
     "freeze": 0.8,
     "update": "together",
     "target": Target(keep=0.1),
+    "graded": True,
 }
 
 BAD = [
@@ -61,6 +64,9 @@ BAD = [
     ({"warmup": 1.0}, r"warmup is a fraction of training in \[0, 1\)"),
     ({"crop": 1.5}, r"crop is in \[0, 1\]"),
     ({"jitter": 1.0}, r"jitter in \[0, 1\)"),
+    ({"label_smoothing": 1.0}, r"a share in \[0, 1\), got 1.0"),
+    ({"label_smoothing": 0.1, "distil": Teacher("some/folder")}, "leave label_smoothing or distil out"),
+    ({"erase": -1}, "side of a square in pixels, or 0 for none, got -1"),
     ({"normalise": "none"}, "normalise is one of data, imagenet, got 'none'"),
     ({"stored_size": 0}, "at least one pixel, got 0"),
     ({"new_head": ("fc3",)}, "there are no weights"),
@@ -89,6 +95,7 @@ BAD_METHOD = [
     ({"draw": "dice"}, "draw is one of threshold, sample, got 'dice'"),
     ({"gate_lr": -1.0}, "gate_lr is zero or more"),
     ({"gate_lr": NAN}, "gate_lr is zero or more"),
+    ({"graded": True, "keep": 0.1}, "graded gates all start open, and keep closes some"),
     ({"gate_momentum": 1.0}, r"gate_momentum in \[0, 1\)"),
 ]
 
@@ -157,7 +164,12 @@ def test_whole_numbers_name_the_run_that_the_same_decimals_name():
     assert whole.name == Run(lr=1.0).name
 
 
-APART = {**OTHER_METHOD, "update": "apart", "target": Target()}  # which go with the other draw and price
+APART = {
+    **OTHER_METHOD,
+    "update": "apart",
+    "target": Target(),
+    "graded": False,
+}  # as the other draw wants it
 
 
 @pytest.mark.parametrize(
@@ -166,7 +178,7 @@ APART = {**OTHER_METHOD, "update": "apart", "target": Target()}  # which go with
         Run(),
         Run(method=Dense()),
         Run(method=LearnedGates(**APART), seed=3),
-        Run(**{**OTHER, "average": None}),  # a dense network has no mask
+        Run(**{**OTHER, "average": None, "label_smoothing": 0.0}),  # a dense network has no mask; a teacher smooths
         Run(method=LearnedGates(target=Target(max_drop=0.3)), distil=Teacher("some/folder", share=0.1), average=1.0),
     ],
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .augment import Augment, Flip, Jitter, RandomCrop, Shift
+from .augment import Augment, Erase, Flip, Jitter, RandomCrop, Shift
 from .dataset import Dataset, Split
 from .folder import read_image_folder
 from .idx import read_idx_folder
@@ -16,6 +16,7 @@ __all__ = [
     "IMAGENET",
     "Augment",
     "Dataset",
+    "Erase",
     "Fit",
     "Flip",
     "Jitter",

@@ -7,13 +7,14 @@ import math
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int64, Num
+from jaxtyping import Bool, Float, Int64, Num
 from torch import Tensor
 from torch.nn import functional as F
 
 from .crop import resized
 
 GREY = (0.299, 0.587, 0.114)  # how bright red, green and blue seem
+MIDDLE = 128  # of the levels: grey
 
 
 class Augment(abc.ABC):
@@ -133,6 +134,33 @@ class Jitter(Augment):
         # other light, and of that and its grey so much of each. Passes over memory are all that this costs.
         rest = torch.addcmul((1 - contrast) * middle, light * (1 - colour), grey)
         return torch.addcmul(rest, light * colour, images).clamp_(0, 255)
+
+
+@dataclass(frozen=True)
+class Erase(Augment):
+    """Covers a square of every image with grey, so that a network looks at all of it (DeVries and Taylor, 2017)."""
+
+    pixels: int
+    """Side of the square; it may reach over the border."""
+
+    def draw(self, count: int, generator: torch.Generator) -> Float[Tensor, "image 2"]:
+        """The middle of each square, as fractions of height and width."""
+        return torch.rand(count, 2, generator=generator)
+
+    def apply(
+        self, images: Num[Tensor, "image channel height width"], drawn: Num[Tensor, "image 2"]
+    ) -> Num[Tensor, "image channel height width"]:
+        """The images, each with its square."""
+        rows, columns = (
+            self._covered(part, size) for part, size in zip(drawn.unbind(1), images.shape[2:], strict=True)
+        )
+        return images.masked_fill(rows[:, None, :, None] & columns[:, None, None, :], MIDDLE)
+
+    def _covered(self, middle: Float[Tensor, " image"], size: int) -> Bool[Tensor, "image size"]:
+        """Which rows, or columns, lie under the square."""
+        first = (middle * size).long() - self.pixels // 2
+        place = torch.arange(size, device=middle.device)
+        return (place >= first[:, None]) & (place < first[:, None] + self.pixels)
 
 
 def _grey(images: Float[Tensor, "image channel height width"]) -> Float[Tensor, "image 1 height width"]:

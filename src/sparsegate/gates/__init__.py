@@ -5,6 +5,7 @@ from .census import UNDECIDED, Census, ClosedLayer, Reading, has_closed, histogr
 from .draw import Draw, Sample, Threshold
 from .finish import finish
 from .gate import Gate, where_open
+from .graded import Graded
 from .install import check_finished, gate, gated_weights, gates, require_gates, unwrapped, weights
 from .select import Select
 from .start import Constant, LargestWeights, Start
@@ -16,6 +17,7 @@ __all__ = [
     "Constant",
     "Draw",
     "Gate",
+    "Graded",
     "LargestWeights",
     "Reading",
     "Sample",

@@ -6,7 +6,7 @@ import abc
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 
@@ -61,10 +61,15 @@ class LargestWeights(Start):
         """One where the magnitude is among the largest, `closed` elsewhere; ties are broken by position."""
         gate = torch.full_like(weight, self.closed, dtype=torch.float32)
         num_open = max(1, round(self.keep * weight.numel()))
-        largest = weight.detach().abs().flatten().argsort(descending=True, stable=True)[:num_open]
-        # A channels-last gate has no flat view: index it by coordinates.
-        gate[torch.unravel_index(largest, weight.shape)] = 1.0
-        return gate
+        return gate.masked_fill_(_largest(weight.detach().abs().flatten(), num_open).reshape(weight.shape), 1.0)
+
+
+def _largest(sizes: Float[Tensor, " weight"], count: int) -> Bool[Tensor, " weight"]:
+    """Which are the `count` largest; of equal ones the first."""
+    # Found without sorting, which takes ten times as long for the hundred million weights of a large layer.
+    last = sizes.kthvalue(len(sizes) - count + 1).values
+    chosen, level = sizes > last, sizes == last
+    return chosen | (level & (level.cumsum(0) <= count - chosen.sum()))
 
 
 def _check_unit(name: str, value: float) -> None:

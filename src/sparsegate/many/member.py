@@ -16,7 +16,20 @@ from sparsegate.train import Run
 from .late import Late
 
 FREE = ("seed", "lr", "momentum", "weight_decay", "shift", "method")
-ALONE = ("warmup", "stop", "flip", "crop", "jitter", "normalise", "distil", "average", "target", "update")
+ALONE = (
+    "warmup",
+    "stop",
+    "flip",
+    "crop",
+    "jitter",
+    "erase",
+    "label_smoothing",
+    "normalise",
+    "distil",
+    "average",
+    "target",
+    "update",
+)
 FREE_OF_METHOD = ("penalty", "start", "keep", "gate_lr", "gate_momentum", "ramp", "freeze")
 
 

@@ -9,7 +9,19 @@ from torch import nn
 from torch.optim import Optimizer
 
 from sparsegate.fused import GatedSGD, take_over_
-from sparsegate.gates import Constant, Draw, LargestWeights, Sample, Select, Start, Threshold, finish, gate, weights
+from sparsegate.gates import (
+    Constant,
+    Draw,
+    Graded,
+    LargestWeights,
+    Sample,
+    Select,
+    Start,
+    Threshold,
+    finish,
+    gate,
+    weights,
+)
 from sparsegate.method import Judge, Method
 from sparsegate.optimizer import GateSGD
 from sparsegate.penalty import Penalty
@@ -44,6 +56,9 @@ class LearnedGates(Method):
 
     keeps: tuple[tuple[str, float], ...] = ()
     """Fractions for weights with names like these, such as conv* 1.0; the first match counts, keep or start else."""
+
+    graded: bool = False
+    """For pretrained weights: all gates start open, the lower the less a weight matters in its layer (LAMP)."""
 
     only: tuple[str, ...] = ("*",)
     """Patterns of the weights that get gates, such as fc1.*"""
@@ -153,6 +168,10 @@ class LearnedGates(Method):
             raise ValueError(f"a target moves the gates by themselves, got update {self.update}; use update apart")
 
     def _start(self) -> Start | dict[str, Start]:
+        if self.graded and (self.keep is not None or self.keeps):
+            raise ValueError("graded gates all start open, and keep closes some; leave one or the other out")
+        if self.graded:
+            return Graded()
         others = Constant(self.start) if self.keep is None else LargestWeights(keep=self.keep)
         named: dict[str, Start] = {pattern: LargestWeights(keep=keep) for pattern, keep in self.keeps}
         return {**named, "*": others} if named else others

@@ -39,8 +39,8 @@ INTERVAL = 10  # steps between two changes of the price; fewer in short training
 class Motion(NamedTuple):
     """How gates move in one step."""
 
-    rate: float
-    """Learning rate."""
+    rates: list[float]
+    """Learning rate of every layer."""
     shift: Tensor
     """By how much the price lowers every gate."""
 
@@ -71,12 +71,14 @@ class Control:
         self._interval = max(1, min(INTERVAL, steps // 400))
         self.done, self.frozen = 0, False
         self._push = 0.0  # of the loss on a gate, on average; known after the dense phase
+        self._pushes: list[float] = []  # the same of every layer
         device = total([self._gates[0].gate.detach().sum()]).device
         # On the device, so that nobody waits. The price is its slow part, the level, and what the moment needs.
         self._heard, self._listened, self._price, self._level, self._sum, self._weight = (
             torch.zeros((), device=device) for _ in range(6)
         )
         self._path = Path(target, device)
+        self._heard_of_each = torch.zeros(len(self._gates), device=device)
 
     @property
     def progress(self) -> float:
@@ -99,7 +101,8 @@ class Control:
         """How gates move in this step; none while they stand still."""
         if self.frozen or self.progress < self.target.begin:
             return None
-        self._push = self._push or self._measured()
+        if not self._push:
+            self._push, self._pushes = self._measured()
         span = self.target.freeze - self.target.begin
         distance = lr * self.target.travel / self.steps * cosine(self.progress - self.target.begin, until=span)
         self._change_price(distance)
@@ -108,7 +111,8 @@ class Control:
             self._weight += distance
         self._path.take(self._price, distance, self.progress)
         unit = distance / self._push
-        return Motion(unit * (1 - self._momentum), self._price * (unit / self._num_gates))
+        rates = [distance / push * (1 - self._momentum) for push in self._pushes]
+        return Motion(rates, self._price * (unit / self._num_gates))
 
     def advance(self) -> None:
         """Called at the end of every step."""
@@ -129,6 +133,8 @@ class Control:
             "done": self.done,
             "frozen": self.frozen,
             "push": self._push,
+            "pushes": self._pushes,
+            "heard_of_each": self._heard_of_each.tolist(),
             "running": torch.stack(running).tolist(),
             "path": self._path.state(),
             "goal": self._goal.state(),
@@ -141,6 +147,8 @@ class Control:
             torch.tensor(value, device=self._price.device) for value in state["running"]
         )
         self._path.load(state["path"])
+        self._pushes = state["pushes"]
+        self._heard_of_each = torch.tensor(state["heard_of_each"], device=self._price.device)
         self._goal.load(state["goal"])
 
     def _listen(self) -> None:
@@ -148,13 +156,16 @@ class Control:
         grads = [each.gate.grad for each in self._gates if each.gate.grad is not None]
         if grads and self.done % self._interval == 0:
             self._heard += total(grad.abs().sum() for grad in grads) / self._num_gates
+            self._heard_of_each += torch.stack([_mean_size(each.gate) for each in self._gates])
             self._listened += 1
 
-    def _measured(self) -> float:
+    def _measured(self) -> tuple[float, list[float]]:
+        """The average push, and the unit of every layer."""
         push = float(self._heard / self._listened.clamp_min(1))
         if not 0 < push < float("inf"):
             raise ValueError(f"the loss pushed gates by {push} in the dense phase; do its gradients reach the gates?")
-        return push
+        each = (self._heard_of_each / self._listened.clamp_min(1)).tolist()
+        return push, [push * (own / push) ** self.target.evenly if own > 0 else push for own in each]
 
     def _change_price(self, distance: float) -> None:
         if self.target.price is not None:
@@ -183,3 +194,8 @@ class Control:
             )
         self._view.close_(self._view.masks(self._goal.final(self._view)))
         self.frozen = True
+
+
+def _mean_size(gate: Tensor) -> Tensor:
+    """The average push of this step on the gates of one layer."""
+    return total([(torch.zeros_like(gate) if gate.grad is None else gate.grad).abs().sum()]) / gate.numel()

@@ -53,6 +53,9 @@ class Target:
     travel: float = 10.0
     """How far a gate with an average push, always the same way, would go in all of training."""
 
+    evenly: float = 0.0
+    """The unit in which gates move: 0, the average push in the network; 1, that in their own layer; or between them."""
+
     def __post_init__(self) -> None:
         asked = [name for name in WISHES if getattr(self, name) is not None]
         if len(asked) > 1:
@@ -67,6 +70,8 @@ class Target:
                 f"wanted 0 < begin < reach <= freeze < 1, got begin={self.begin}, reach={self.reach}, "
                 f"freeze={self.freeze}"
             )
+        if not 0 <= self.evenly <= 1:
+            raise ValueError(f"evenly is in [0, 1], got {self.evenly}")
         if not self.travel > 0:
             raise ValueError(f"travel is a distance above zero, got {self.travel}")
 

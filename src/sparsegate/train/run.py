@@ -60,6 +60,9 @@ class Run(Generic[AnyMethod]):
     warmup: float = 0.0
     """Fraction of training over which the learning rate rises from zero."""
 
+    label_smoothing: float = 0.0
+    """Share of every label that is spread evenly over all classes."""
+
     stop: Stop = dataclasses.field(default_factory=Stop)
     """When training may end before its last epoch."""
 
@@ -74,6 +77,9 @@ class Run(Generic[AnyMethod]):
 
     jitter: float = 0.0
     """Change brightness, contrast and colour of training images by up to this fraction."""
+
+    erase: int = 0
+    """Cover a square of so many pixels of every training image with grey; 0: none."""
 
     normalise: Literal["data", "imagenet"] = "data"
     """Mean and spread of colours: the training images' own, or those that weights from ImageNet expect."""
@@ -157,6 +163,10 @@ def _check_training(run: Run[Any]) -> None:
         )
     if not 0 <= run.warmup < 1:
         raise ValueError(f"warmup is a fraction of training in [0, 1), got {run.warmup}")
+    if not 0 <= run.label_smoothing < 1:
+        raise ValueError(f"label_smoothing is a share in [0, 1), got {run.label_smoothing}")
+    if run.label_smoothing and run.distil:
+        raise ValueError("a teacher's labels are soft already; leave label_smoothing or distil out")
     if run.precision not in PRECISIONS:
         raise ValueError(f"precision is fp32, bf16 or fp16, got {run.precision!r}")
 
@@ -166,6 +176,8 @@ def _check_images(run: Run[Any]) -> None:
         raise ValueError(f"shift is in pixels, from 0 (none) to 14, got {run.shift}")
     if not (0 <= run.crop <= 1 and 0 <= run.jitter < 1):
         raise ValueError(f"crop is in [0, 1] and jitter in [0, 1), got crop={run.crop}, jitter={run.jitter}")
+    if run.erase < 0:
+        raise ValueError(f"erase is the side of a square in pixels, or 0 for none, got {run.erase}")
     if run.normalise not in NORMALISE:
         raise ValueError(f"normalise is one of {', '.join(NORMALISE)}, got {run.normalise!r}")
     Storing(size=run.stored_size, bad_images=run.bad_images)

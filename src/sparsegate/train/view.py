@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from sparsegate.data import IMAGENET, Augment, Dataset, Fit, Flip, Jitter, RandomCrop, Shift
+from sparsegate.data import IMAGENET, Augment, Dataset, Erase, Fit, Flip, Jitter, RandomCrop, Shift
 from sparsegate.models import MODELS
 
 from .run import Run
@@ -28,6 +28,8 @@ def augments_of(run: Run[Any]) -> tuple[Augment, ...]:
         augments.append(RandomCrop(_size(run), run.crop))
     if run.jitter:
         augments.append(Jitter(run.jitter))
+    if run.erase:
+        augments.append(Erase(run.erase))
     return tuple(augments)
 
 
