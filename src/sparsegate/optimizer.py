@@ -12,7 +12,7 @@ from torch.optim import Optimizer
 from sparsegate.fused import can_go_fast, move_gates_in_one_pass
 from sparsegate.gates import require_gates
 from sparsegate.penalty import Penalty, Slope
-from sparsegate.sharded import is_sharded
+from sparsegate.sharded import local
 from sparsegate.target import Control, Found, Motion, Target
 
 
@@ -135,14 +135,14 @@ class GateSGD(Optimizer):
         if not control.frozen:
             speeds = self._pushed(params, group["momentum"])
             if motion is not None:
-                _shift_([_local(param) for param in params], speeds, motion)
+                _shift_([local(param) for param in params], speeds, motion)
         control.advance()
 
     def _move(self, moving: list[tuple[Tensor, Slope]], lr: float, momentum: float, price: float) -> None:
         left = []
         for param, slope in moving:
-            gate, speed = _local(param), _local(self._speed(param))
-            grad = None if param.grad is None else _local(param.grad)
+            gate, speed = local(param), local(self._speed(param))
+            grad = None if param.grad is None else local(param.grad)
             if can_go_fast(gate, speed, gate if grad is None else grad):
                 move_gates_in_one_pass(gate, speed, grad, lr, momentum, slope.times(price))
             else:
@@ -152,7 +152,7 @@ class GateSGD(Optimizer):
 
     def _move_plainly(self, moving: list[tuple[Tensor, Slope]], lr: float, momentum: float, price: float) -> None:
         params = [param for param, _ in moving]
-        values = [_local(param) for param in params]
+        values = [local(param) for param in params]
         speeds = self._pushed(params, momentum)
         torch._foreach_add_(speeds, [price * slope.base for _, slope in moving])
         if price * self.penalty.bimodal:
@@ -163,11 +163,11 @@ class GateSGD(Optimizer):
 
     def _pushed(self, params: list[Tensor], momentum: float) -> list[Tensor]:
         """The gates' speeds after the loss's push."""
-        speeds = [_local(self._speed(param)) for param in params]
+        speeds = [local(self._speed(param)) for param in params]
         torch._foreach_mul_(speeds, momentum)
         pushed = [(speed, param.grad) for speed, param in zip(speeds, params, strict=True) if param.grad is not None]
         if pushed:
-            torch._foreach_add_([speed for speed, _ in pushed], [_local(grad) for _, grad in pushed])
+            torch._foreach_add_([speed for speed, _ in pushed], [local(grad) for _, grad in pushed])
         return speeds
 
     def _speed(self, param: Tensor) -> Tensor:
@@ -183,8 +183,3 @@ def _shift_(values: list[Tensor], speeds: list[Tensor], motion: Motion) -> None:
         value.add_(speed, alpha=-rate)
     for value in values:
         value.sub_(motion.shift).clamp_(0.0, 1.0)
-
-
-def _local(tensor: Tensor) -> Tensor:
-    """The part on this process of a sharded tensor: every operation here is element by element."""
-    return tensor.to_local() if is_sharded(tensor) else tensor

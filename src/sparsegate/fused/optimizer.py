@@ -12,7 +12,7 @@ from torch.optim.sgd import sgd
 
 from sparsegate.gates import Threshold, gated_weights, require_gates
 from sparsegate.penalty import Penalty
-from sparsegate.sharded import is_sharded
+from sparsegate.sharded import is_sharded, local
 
 from .launch import move_fast
 from .move import Moved, Pace
@@ -104,16 +104,16 @@ class GatedSGD(Optimizer):
             # A gate without a gradient still pays its price.
             grad = torch.zeros_like(weight) if weight.grad is None else weight.grad
             parts = (weight, self._speed(weight), gate, self._gate_speed(weight, gate))
-            move_fast(Moved(*map(_local, parts)), _local(grad), Pace(*numbers, slope.times(price), seed))
+            move_fast(Moved(*map(local, parts)), local(grad), Pace(*numbers, slope.times(price), seed))
             seed += 1
 
     def _move_others(self, group: dict[str, Any]) -> None:
         moving = [param for param in group["params"] if param.grad is not None]
         fused = bool(moving) and all(param.is_cuda and not is_sharded(param) for param in moving)
         sgd(
-            [_local(param) for param in moving],
-            [_local(param.grad) for param in moving],
-            [_local(self._speed(param)) for param in moving],
+            [local(param) for param in moving],
+            [local(param.grad) for param in moving],
+            [local(self._speed(param)) for param in moving],
             foreach=not fused,
             fused=fused,
             weight_decay=group["weight_decay"],
@@ -162,8 +162,3 @@ def _check(*numbers: float) -> None:
             "learning rates and decay are zero or more and momenta in [0, 1), got "
             f"lr={lr}, gate_lr={gate_lr}, weight_decay={weight_decay}, {momentum=}, {gate_momentum=}"
         )
-
-
-def _local(tensor: Tensor) -> Tensor:
-    """The part on this process of a sharded tensor: every operation here is element by element."""
-    return tensor.to_local() if is_sharded(tensor) else tensor

@@ -2,11 +2,11 @@
 
 from .batches import Batches
 from .checkpoint import Checkpoints
+from .diverged import DivergedError
 from .evaluate import accuracy, count_biases, count_layers, count_sizes
 from .folder import RunFolder
 from .heap import keep_freed_memory
 from .launch import MemoryShortError, is_main_process, leave_group, train
-from .loop import DivergedError
 from .network import empty_network, fresh_network
 from .provenance import machine, versions
 from .run import Run

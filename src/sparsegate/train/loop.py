@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 import sys
 import time
 import warnings
@@ -26,6 +25,7 @@ from sparsegate.schedule import ramp
 from sparsegate.target import UnreachableTarget
 
 from .batches import Batches
+from .diverged import check_finite
 from .evaluate import accuracy, count_biases, count_layers, count_sizes
 from .folder import RunFolder
 from .judge import SplitJudge
@@ -37,10 +37,6 @@ from .seed import fold
 from .shard import Shards
 from .view import augments_of, view_of
 from .watch import Watcher
-
-
-class DivergedError(RuntimeError):
-    """The loss is no longer a number."""
 
 
 class Loop:
@@ -103,11 +99,7 @@ class Loop:
             began = time.perf_counter()
             with self._noting(ClosedLayer, UnreachableTarget):
                 loss = self._epoch(number)
-            if not math.isfinite(loss):
-                raise DivergedError(
-                    f"the loss became {loss} in epoch {number + 1}; lower lr (now {self.run.lr}) or the gates' "
-                    "learning rate; nothing of this epoch was kept"
-                )
+            check_finite(loss, number + 1, self.run.lr)
             with self._noting():
                 self.run.method.after_epoch(self.model, self.judge, (number + 1) / self.run.epochs)
             self._rebuild(number + 1)
