@@ -11,7 +11,7 @@ import triton.language as tl
 @triton.jit
 @no_type_check
 def scattered(at, seed):
-    """Numbers that look random, of 32 bits: murmur's last steps, a tenth of the work of triton's own."""
+    """Numbers that look random, of 32 bits: murmur's last steps, far less work than triton's own."""
     bits = at.to(tl.uint32) ^ (seed.to(tl.uint32) * 0x9E3779B9)
     bits = (bits ^ (bits >> 16)) * 0x85EBCA6B
     bits = (bits ^ (bits >> 13)) * 0xC2B2AE35
