@@ -80,7 +80,7 @@ def test_inspect_asks_for_the_model_if_it_does_not_know_it(tmp_path, capsys):
     save_file({"strange": torch.eye(9)}, tmp_path / "strange.safetensors")
     assert main(["inspect", str(tmp_path / "strange.safetensors")]) == 0
     out = capsys.readouterr().out
-    assert "not those of a registered model (lenet5, lenet300" in out
+    assert "not those of a registered model (lenet5, lenet5-lasagne, lenet300" in out
     assert "as it is" in out
     assert main(["inspect", str(tmp_path / "strange.safetensors"), "--model", "lenet5"]) == 2
     assert "not those of lenet5" in capsys.readouterr().err
