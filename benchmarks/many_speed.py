@@ -6,6 +6,8 @@ import argparse
 import dataclasses
 import itertools
 import json
+import shlex
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -31,7 +33,9 @@ def main() -> None:
     parser.add_argument("--remark", default="", help="what a reader should know, such as who else used the GPU")
     parser.add_argument("--out", type=Path, default=Path("results/many-speed.json"))
     options = parser.parse_args()
-    found: dict[str, Any] = {"machine": machine(), "versions": versions(), "remark": options.remark}
+    command = shlex.join(["python", "benchmarks/many_speed.py", *sys.argv[1:]])
+    about = {"command": command, "machine": machine(), "versions": versions(), "remark": options.remark}
+    found: dict[str, Any] = dict(about)
     found |= {"steps": [], "beside_single_runs": []}
     sizes = itertools.product(options.models, options.members, options.precisions)
     alone = options.models if options.alone else []

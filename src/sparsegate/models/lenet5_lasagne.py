@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from .lenet5 import LeNet5
 
-class LeNet5Lasagne(nn.Module):
+
+class LeNet5Lasagne(LeNet5):
     """The layers of `LeNet5`, with other first values and another gradient at zero.
 
     A layer whose gates are all closed gives its biases and nothing else. Here these begin at zero, and there the
@@ -18,14 +18,8 @@ class LeNet5Lasagne(nn.Module):
 
     # Differs from Lasagne: the first weights are torch's.
 
-    image_shape: ClassVar[tuple[int, int, int]] = (1, 28, 28)
-
     def __init__(self, num_classes: int = 10) -> None:
-        super().__init__()
-        self.conv1 = nn.Conv2d(1, 20, 5)
-        self.conv2 = nn.Conv2d(20, 50, 5)
-        self.fc1 = nn.Linear(50 * 4 * 4, 500)
-        self.fc2 = nn.Linear(500, num_classes)
+        super().__init__(num_classes)
         for name, first in self.named_parameters():
             if name.endswith("bias"):
                 nn.init.zeros_(first)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 class Found:
     """The price that a target led to, and what is left; its text says how to repeat the run with the price held.
 
-    >>> print(Found("keep=0.01", kept=4305, total=430500, price=7.3125, path=(9.0, 7.0), ended=True))
-    keep=0.01: 4,305 of 430,500 weights are left (keep 0.01000); the price was 7.31: Target(price=7.31) repeats it
+    >>> print(Found("keep=0.1", kept=4000, total=40000, price=7.0, path=(9.0, 7.0), ended=True))
+    keep=0.1: 4,000 of 40,000 weights are left (keep 0.10000); the price was 7: Target(price=7) repeats it roughly
     """
 
     asked: str
@@ -31,7 +31,7 @@ class Found:
         price = float(f"{self.price:.3g}")
         return (
             f"{self.asked}: {self.kept:,} of {self.total:,} weights are left (keep {self.kept / self.total:.5f}); "
-            f"the price was {price:g}: Target(price={price:g}) repeats it"
+            f"the price was {price:g}: Target(price={price:g}) repeats it roughly"
         )
 
     @property

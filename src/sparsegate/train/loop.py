@@ -175,8 +175,10 @@ class Loop:
         method.before_step(self.model, self.own or self.weights, progress)
         with self.accelerator.autocast():
             logits = self.forward(images)
-            loss = F.cross_entropy(logits, labels, label_smoothing=self.run.label_smoothing)
-            loss = self.teacher(logits, images, labels) if self.teacher else loss
+            if self.teacher:
+                loss = self.teacher(logits, images, labels)
+            else:
+                loss = F.cross_entropy(logits, labels, label_smoothing=self.run.label_smoothing)
         term = method.loss_term(self.model, progress)
         self.accelerator.backward(loss if term is None else loss + term)
         self._unscale()
