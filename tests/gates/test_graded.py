@@ -51,3 +51,8 @@ def test_the_memory_format_is_the_weight_s():
 def test_a_slope_of_zero_is_refused():
     with pytest.raises(ValueError, match="slope is above zero, got 0"):
         Graded(slope=0.0)
+
+
+def test_weights_that_are_no_numbers_have_no_order():
+    with pytest.raises(ValueError, match="weights that are numbers, got some that are none"):
+        Graded()(torch.tensor([1.0, float("nan")]))

@@ -58,6 +58,11 @@ def test_labels_that_are_spread_over_all_classes_leave_a_higher_loss(small, tmp_
     assert plain.epochs[-1].loss < smooth.epochs[-1].loss - 0.05
 
 
+def test_a_short_gradient_moves_weights_by_little(small, tmp_path):
+    plain, clipped = (train(small(method=Dense(), clip=clip), folder=tmp_path) for clip in (0.0, 1e-3))
+    assert plain.epochs[-1].loss < clipped.epochs[-1].loss - 0.1
+
+
 def test_the_finished_network_is_sparse_ordinary_and_as_accurate_as_recorded(small, tmp_path):
     run = small(method=SPARSE)
     record = train(run, folder=tmp_path)

@@ -39,6 +39,8 @@ class Graded(Start):
     def __call__(self, weight: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
         """One for the largest weight, less for all others, always open."""
         sizes = weight.detach().float().abs()
+        if not sizes.isfinite().all():
+            raise ValueError("gates by the size of weights need weights that are numbers, got some that are none")
         bins = sizes.view(torch.int32) >> COARSE  # numbers from zero up are in the order of their bits
         sums = torch.bincount(bins.flatten(), weights=sizes.flatten().double().square_())
         no_smaller = sums.flip(0).cumsum(0).flip(0).float()

@@ -23,6 +23,7 @@ ALONE = (
     "crop",
     "jitter",
     "erase",
+    "clip",
     "label_smoothing",
     "normalise",
     "distil",

@@ -33,6 +33,7 @@ GOALS: dict[str, Callable[[Target, GatesView], Goal]] = {
 }
 AT_ONCE, LASTING = 0.5, 0.1  # shares of the distance to the budget that the next price makes up for, and later ones
 HIGHEST = 30.0  # the price's limit, as a multiple of the average push of the loss
+FARTHEST = 0.5  # by which a gate can be away from the edge
 INTERVAL = 10  # steps between two changes of the price; fewer in short trainings
 
 
@@ -177,10 +178,13 @@ class Control:
             one = self._push * self._num_gates  # the price that balances the average push
             ahead = self.progress + self._interval / self.steps
             way = max(distance, 1e-12) * self._interval  # what a price of one push moves gates until the next change
-            missing = shift_to(self._gates, self._goal.budget(ahead), at_most=HIGHEST * way)
+            missing = shift_to(self._gates, self._goal.budget(ahead), at_most=max(FARTHEST, HIGHEST * way))
             missing, highest = missing / way * one, HIGHEST * one
-            self._level = (self._level + LASTING * missing).clamp(0.0, highest)
-            self._price = (self._level + AT_ONCE * missing).clamp(0.0, highest)
+            # Far from the budget all gates go there at once, and nothing is learned about the price.
+            far = missing > highest
+            level = (self._level + LASTING * missing).clamp(0.0, highest)
+            self._price = torch.where(far, missing, (level + AT_ONCE * missing).clamp(0.0, highest))
+            self._level = torch.where(far, self._level, level)
 
     def _cut(self) -> None:
         """Makes the exact cut, from which on the mask stands still."""

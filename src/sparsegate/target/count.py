@@ -32,11 +32,11 @@ def expected_open(gates: Sequence[Gate], shift: Tensor) -> Tensor:
 def shift_to(gates: Sequence[Gate], wanted: float, *, at_most: float) -> Tensor:
     """By how much to lower all gates so that a drawn mask keeps `wanted` weights, found by bisection on the device.
 
-    The answer is between plus and minus `at_most`, to a thousandth of it; negative where too few are open.
+    The answer is between plus and minus `at_most`, to a part in 2^15 of it; negative where too few are open.
     """
     device = whole(gates[0].gate.detach().sum()).device
     low, high = torch.tensor(-at_most, device=device), torch.tensor(at_most, device=device)
-    for _ in range(11):  # 2^11 steps between the ends
+    for _ in range(16):  # 2^16 steps between the ends
         middle = (low + high) / 2
         more = expected_open(gates, middle) > wanted
         low, high = torch.where(more, middle, low), torch.where(more, high, middle)

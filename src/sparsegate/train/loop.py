@@ -181,7 +181,7 @@ class Loop:
                 loss = F.cross_entropy(logits, labels, label_smoothing=self.run.label_smoothing)
         term = method.loss_term(self.model, progress)
         self.accelerator.backward(loss if term is None else loss + term)
-        self._unscale()
+        self._temper()
         method.after_backward(self.model, progress)
         self._move()
         method.after_step(self.model, progress)
@@ -189,10 +189,13 @@ class Loop:
             self.average.step()
         return loss.detach()
 
-    def _unscale(self) -> None:
+    def _temper(self) -> None:
+        """Gives gradients their true size, or a smaller one."""
         if (scaler := self.accelerator.scaler) is not None:
             for optimizer in self.optimizers:
                 scaler.unscale_(optimizer)
+        if self.run.clip:
+            nn.utils.clip_grad_norm_(self.run.method.weights(self.model), self.run.clip)
 
     def _move(self) -> None:
         scaler = self.accelerator.scaler

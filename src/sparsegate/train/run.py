@@ -60,6 +60,9 @@ class Run(Generic[AnyMethod]):
     warmup: float = 0.0
     """Fraction of training over which the learning rate rises from zero."""
 
+    clip: float = 0.0
+    """Gradients of all weights together that are longer than this are shortened to it; 0: none."""
+
     label_smoothing: float = 0.0
     """Share of every label that is spread evenly over all classes."""
 
@@ -163,6 +166,8 @@ def _check_training(run: Run[Any]) -> None:
         )
     if not 0 <= run.warmup < 1:
         raise ValueError(f"warmup is a fraction of training in [0, 1), got {run.warmup}")
+    if not run.clip >= 0:
+        raise ValueError(f"clip is the length of a gradient, or 0 for none, got {run.clip}")
     if not 0 <= run.label_smoothing < 1:
         raise ValueError(f"label_smoothing is a share in [0, 1), got {run.label_smoothing}")
     if run.label_smoothing and run.distil:
