@@ -110,6 +110,7 @@ class Run(Generic[AnyMethod]):
 
     def __post_init__(self) -> None:
         _check_training(self)
+        _check_loss(self)
         _check_images(self)
         if self.new_head and not self.weights:
             raise ValueError("new_head says which layers of --weights are not used, and there are no weights")
@@ -166,14 +167,17 @@ def _check_training(run: Run[Any]) -> None:
         )
     if not 0 <= run.warmup < 1:
         raise ValueError(f"warmup is a fraction of training in [0, 1), got {run.warmup}")
+    if run.precision not in PRECISIONS:
+        raise ValueError(f"precision is fp32, bf16 or fp16, got {run.precision!r}")
+
+
+def _check_loss(run: Run[Any]) -> None:
     if not run.clip >= 0:
         raise ValueError(f"clip is the length of a gradient, or 0 for none, got {run.clip}")
     if not 0 <= run.label_smoothing < 1:
         raise ValueError(f"label_smoothing is a share in [0, 1), got {run.label_smoothing}")
     if run.label_smoothing and run.distil:
         raise ValueError("a teacher's labels are soft already; leave label_smoothing or distil out")
-    if run.precision not in PRECISIONS:
-        raise ValueError(f"precision is fp32, bf16 or fp16, got {run.precision!r}")
 
 
 def _check_images(run: Run[Any]) -> None:
