@@ -69,7 +69,7 @@ class Control:
             )
         self._goal = GOALS[target.wish](target, self._view)
         self._num_gates = self._view.num_gates()
-        self._interval = max(1, min(INTERVAL, steps // 400))
+        self._interval = max(1, min(INTERVAL, steps // 100))
         self.done, self.frozen = 0, False
         self._push = 0.0  # of the loss on a gate, on average; known after the dense phase
         self._pushes: list[float] = []  # the same of every layer

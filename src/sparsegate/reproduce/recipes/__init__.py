@@ -60,7 +60,6 @@ RECIPES: Registry[Callable[[], Run[Any]]] = Registry(
         "vgg16-cifar10-25x": cifar10.vgg16_25x,
         "vgg16-cifar10-100x": cifar10.vgg16_100x,
         "vgg16-cifar10-1000x": cifar10.vgg16_1000x,
-        "vgg16-cifar10-1000x-long": cifar10.vgg16_1000x_long,
     },
 )
 
