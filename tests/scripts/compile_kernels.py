@@ -27,7 +27,9 @@ KERNELS = (
     (fused_kernels.move_kernel, {"FLAG": True, "BLOCK": 64}),
     (fused_kernels.move_gates_kernel, {"FLAG": True, "BLOCK": 64}),
 )
-RATES = ("lr", "momentum", "decay", "gate_lr", "gate_momentum", "base", "tilt")
+MOVED = ("weights", "speeds", "gates", "gate_speeds", "grads", "bases", "tilts")
+SEVERAL = 16
+RATES = ("lr", "momentum", "decay", "gate_lr", "gate_momentum", "base", "tilt", "bases", "tilts")
 
 
 def compiled(kernel: Any, constants: dict[str, Any], kind: int) -> int:
@@ -36,6 +38,8 @@ def compiled(kernel: Any, constants: dict[str, Any], kind: int) -> int:
     types |= dict.fromkeys(("x", "values", "out"), FLOATS[kind]) | dict.fromkeys(RATES, "fp32")
     types |= {"weights": "*fp32", "speeds": "*fp32", "grads": "*fp32"}
     types |= {"gates": ("*fp16", "*fp32")[kind % 2], "gate_speeds": ("*bf16", "*fp32")[kind % 2]}
+    if kernel is fused_kernels.move_kernel:  # of several weights
+        types |= {name: (types.get(name, "i32"),) * SEVERAL for name in (*MOVED, "sizes")}
     constants = {name: ({"KIND": kind} | constants)[name] for name in kernel.arg_names if name.isupper()}
     signature = {name: "constexpr" if name in constants else types.get(name, "i32") for name in kernel.arg_names}
     source = ASTSource(kernel, signature, {(kernel.arg_names.index(name),): at for name, at in constants.items()})

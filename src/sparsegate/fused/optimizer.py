@@ -14,7 +14,7 @@ from sparsegate.gates import Threshold, gated_weights, require_gates
 from sparsegate.penalty import Penalty
 from sparsegate.sharded import is_sharded, local
 
-from .launch import move_fast
+from .launch import Row, move_all
 from .move import Moved, Pace
 
 
@@ -100,12 +100,14 @@ class GatedSGD(Optimizer):
         slopes = self.penalty.slopes([gate.numel() for gate in gates["params"]])
         price, seed = gates["price"], gates["steps"] * len(slopes)
         numbers = (weights["lr"], weights["momentum"], weights["weight_decay"], gates["lr"], gates["momentum"])
-        for weight, gate, slope in zip(weights["params"], gates["params"], slopes, strict=True):
-            # A gate without a gradient still pays its price.
-            grad = torch.zeros_like(weight) if weight.grad is None else weight.grad
-            parts = (weight, self._speed(weight), gate, self._gate_speed(weight, gate))
-            move_fast(Moved(*map(local, parts)), local(grad), Pace(*numbers, slope.times(price), seed))
-            seed += 1
+        rows = [self._row(weight, gate) for weight, gate in zip(weights["params"], gates["params"], strict=True)]
+        move_all(rows, [Pace(*numbers, slope.times(price), seed + place) for place, slope in enumerate(slopes)])
+
+    def _row(self, weight: Tensor, gate: Tensor) -> Row:
+        # A gate without a gradient still pays its price.
+        grad = torch.zeros_like(weight) if weight.grad is None else weight.grad
+        parts = Moved(weight, self._speed(weight), gate, self._gate_speed(weight, gate))
+        return Row(Moved(*map(local, parts)), local(grad)) if is_sharded(weight) else Row(parts, grad)
 
     def _move_others(self, group: dict[str, Any]) -> None:
         moving = [param for param in group["params"] if param.grad is not None]
