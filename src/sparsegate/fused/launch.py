@@ -30,7 +30,7 @@ class Row(NamedTuple):
 
 
 def move_all(rows: Sequence[Row], paces: Sequence[Pace]) -> None:
-    """Moves weights and their gates the fastest way that there is for them; the seeds of the paces follow each other."""
+    """Moves weights and their gates the fastest way that there is for them; the paces' seeds follow each other."""
     suited = [_suited(*row) for row in rows]
     fast = [row for row in suited if row is not None]
     if len(fast) == len(rows) and len({row.parts.gate.dtype for row in fast}) == 1:
@@ -63,17 +63,25 @@ def can_go_fast(first: Tensor, *others: Tensor) -> bool:
 
 def move_in_one_pass(rows: Sequence[Row], paces: Sequence[Pace]) -> None:
     """Moves weights and gates by one launch; all tensors of a row lie in memory alike and without gaps."""
-    tensors = [(*parts, grad) for parts, grad in rows]
-    kinds = tuple([each.dtype for row in tensors for each in row])
-    sizes = tuple([row[0].numel() for row in tensors])
+    sizes = sizes_of(rows)
     if not any(sizes):
         return
-    gates = tensors[0][2]
-    launch = _launch("move_kernel", sizes, gates.dtype == torch.float16, gates.device, *kinds)
-    bases, tilts = zip(*[pace.slope for pace in paces], strict=True)
-    lr, momentum, decay, gate_lr, gate_momentum, _, seed = paces[0]
-    numbers = (lr, momentum, decay, gate_lr, gate_momentum, seed % 2**31)
-    launch(*zip(*tensors, strict=True), sizes, bases, tilts, *numbers)
+    bases, tilts = zip(*(pace.slope for pace in paces), strict=True)
+    columns = zip(*((*parts, grad) for parts, grad in rows), strict=True)
+    *rates, _, seed = paces[0]
+    launch_of(rows)(*columns, sizes, bases, tilts, *rates, seed % 2**31)
+
+
+def launch_of(rows: Sequence[Row]) -> Launch:
+    """The launch for weights of these sizes and types."""
+    kinds = (each.dtype for parts, grad in rows for each in (*parts, grad))
+    gate = rows[0].parts.gate
+    return _launch("move_kernel", sizes_of(rows), gate.dtype == torch.float16, gate.device, *kinds)
+
+
+def sizes_of(rows: Sequence[Row]) -> tuple[int, ...]:
+    """How many numbers each weight has."""
+    return tuple(row.grad.numel() for row in rows)
 
 
 def move_gates_in_one_pass(
