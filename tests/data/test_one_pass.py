@@ -37,7 +37,9 @@ def test_the_kernels_do_what_the_augments_do(shape, size, augments):
     draw = torch.Generator().manual_seed(1)
     drawn = tuple(augment.draw(9, draw)[3:8].to(DEVICE) for augment in augments)  # of an epoch, so not aligned
     ours = changed_in_one_pass(images, drawn, changes_of(augments, view))
-    torch.testing.assert_close(ours, plain(images, drawn, augments, view), rtol=0, atol=1e-4)
+    torch.testing.assert_close(
+        ours, plain(images, drawn, augments, view), rtol=0, atol=5e-4
+    )  # of 1/58 levels; a GPU's exp and sqrt are not exact
 
 
 @needs_triton

@@ -122,6 +122,15 @@ def test_steps_on_a_gpu_are_those_of_plain_torch_also_after_a_state_was_loaded()
     assert all(torch.equal(value, ends[1][name]) for name, value in ends[0].items())
 
 
+def test_another_state_or_list_of_parameters_is_noticed():
+    rows, state = rows_and_state()
+    params = [row.parts.weight for row in rows]
+    convoy = Convoy(rows, state, params)
+    assert convoy.comes_from(state, params)
+    assert not convoy.comes_from(dict(state), params)
+    assert not convoy.comes_from(state, list(params))
+
+
 def test_what_lies_on_a_cpu_makes_no_convoy():
     rows, state = rows_and_state()
     assert (convoy_of(rows, state) is None) == (DEVICE == "cpu")

@@ -17,18 +17,24 @@ from .launch import TOGETHER, Row, can_go_fast, launch_of, sizes_of
 Rates = tuple[float, float, float, float, float]
 """Rate, momentum and decay of weights, rate and momentum of gates."""
 
+State = Mapping[Tensor, dict[str, Any]]
+
 
 class Convoy:
     """Gated weights that were all found fit for the kernel, with the state of an optimiser that they have there."""
 
-    def __init__(self, rows: Sequence[Row], state: Mapping[Tensor, dict[str, Any]]) -> None:
-        self.state = state
+    def __init__(self, rows: Sequence[Row], state: State, *params: list[Tensor]) -> None:
+        self._sources = (state, *params)
         self._members = [
             (*parts, parts.weight.data_ptr(), parts.gate.data_ptr(), grad.stride(), grad.dtype, state[parts.weight])
             for parts, grad in rows
         ]
         self._groups = [_group(rows[first : first + TOGETHER]) for first in range(0, len(rows), TOGETHER)]
         self._device = rows[0].grad.device.index
+
+    def comes_from(self, *sources: object) -> bool:
+        """Whether it was made of this very state and these very lists of parameters: whoever loads makes others."""
+        return all(one is other for one, other in zip(self._sources, sources, strict=True))
 
     def grads(self) -> list[Float[Tensor, "..."]] | None:
         """The gradients of this step, or nothing if a tensor is not where or what it was."""
@@ -61,10 +67,10 @@ class Convoy:
             first = last
 
 
-def convoy_of(rows: Sequence[Row], state: Mapping[Tensor, dict[str, Any]]) -> Convoy | None:
+def convoy_of(rows: Sequence[Row], state: State, *params: list[Tensor]) -> Convoy | None:
     """The convoy of all these weights, if the kernel takes them as they are."""
     fits = all(can_go_fast(*parts, grad) and parts.weight.numel() for parts, grad in rows)
-    return Convoy(rows, state) if fits and len({row.parts.gate.dtype for row in rows}) == 1 else None
+    return Convoy(rows, state, *params) if fits and len({row.parts.gate.dtype for row in rows}) == 1 else None
 
 
 def _group(rows: Sequence[Row]) -> tuple[Launch, tuple[Any, ...], tuple[int, ...]]:

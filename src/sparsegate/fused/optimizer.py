@@ -117,7 +117,7 @@ class GatedSGD(Optimizer):
 
     def _move_as_before(self, slopes: list[Slope], rates: Rates, seed: int) -> bool:
         """Whether all lies where it lay at the last step, and so was moved."""
-        if self._convoy is None or self._convoy.state is not self.state:  # loading makes another state
+        if self._convoy is None or not self._convoy.comes_from(self.state, *self._gated_params()):
             return False
         grads = self._convoy.grads()
         if grads is not None:
@@ -126,8 +126,12 @@ class GatedSGD(Optimizer):
 
     def _remember(self, rows: list[Row]) -> None:
         """Makes the next step cheaper, where a launch costs: in a small network Python takes longer than the GPU."""
-        if not (torch.compiler.is_compiling() or any(map(is_sharded, self.param_groups[0]["params"]))):
-            self._convoy = convoy_of(rows, self.state)
+        params = self._gated_params()
+        if not (torch.compiler.is_compiling() or any(map(is_sharded, params[0]))):
+            self._convoy = convoy_of(rows, self.state, *params)
+
+    def _gated_params(self) -> list[list[Tensor]]:
+        return [group["params"] for group in self.param_groups[:2]]
 
     def _move_others(self, group: dict[str, Any]) -> None:
         moving = [param for param in group["params"] if param.grad is not None]
