@@ -15,6 +15,7 @@ import argparse
 import dataclasses
 import json
 import statistics
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -32,10 +33,12 @@ from sparsegate.train import Batches, Run, augments_of, machine, versions, view_
 MADE_UP = 8192  # squares of noise, where there is no folder
 
 
-def made_up(size: int) -> Dataset:
-    """Noise in the place of photographs: their bytes take as long."""
+def made_up(size: int, folder: str) -> Dataset:
+    """Noise in the place of photographs, in a file that is mapped into memory as the cache is."""
     draw = torch.Generator().manual_seed(0)
-    images = torch.randint(0, 256, (MADE_UP, 3, size, size), dtype=torch.uint8, generator=draw)
+    path, shape = Path(folder) / "squares", (MADE_UP, 3, size, size)
+    torch.randint(0, 256, shape, dtype=torch.uint8, generator=draw).numpy().tofile(path)
+    images = torch.from_file(str(path), shared=False, size=path.stat().st_size, dtype=torch.uint8).reshape(shape)
     split = Split(images, torch.randint(0, 10, (MADE_UP,), generator=draw))
     return Dataset(split, split.part(0, 10), split.part(0, 10), resizable=True)
 
@@ -85,8 +88,9 @@ def settle(device: torch.device) -> None:
 
 
 def measure(args: argparse.Namespace, device: torch.device) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:  # what is mapped stays until nobody looks at it
+        data = load_data(str(args.data), Storing(size=args.size)) if args.data else made_up(args.size, folder)
     run = dataclasses.replace(RECIPES["alexnet-imagenette"](), stored_size=args.size)
-    data = load_data(str(args.data), Storing(size=args.size)) if args.data else made_up(args.size)
     view, augments = view_of(run, data), augments_of(run)
     whole = Batches(data.train.to(device), view, augments, args.batch, seed=0, compiled=args.compile)
     ahead = dataclasses.replace(whole, split=data.train, device=device)

@@ -12,15 +12,17 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import math
+import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from sparsegate.record import Record
+from sparsegate.record import Epoch, Record
 from sparsegate.reproduce import RECIPES
 from sparsegate.study import Study, Summary
-from sparsegate.train import Run, machine, train, versions
+from sparsegate.train import Run, Watcher, machine, train, versions
 
 WAYS = ("apart", "together", "small")
 RECIPE = "lenet5-demo"
@@ -32,17 +34,37 @@ def main() -> None:
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
     parser.add_argument("--epochs", type=int, help="other than the recipe's")
     parser.add_argument("--processes", type=int, default=1, help="runs at a time")
+    parser.add_argument("--limit", type=float, default=math.inf, help="seconds after which runs are left")
     parser.add_argument("--folder", type=Path, default=Path("runs"))
     parser.add_argument("--out", type=Path, default=Path("results/small-state.json"))
     options = parser.parse_args()
     runs = [(way, described(way, seed, options.epochs)) for seed in options.seeds for way in options.ways]
     found: dict[str, list[Record]] = {way: [] for way in WAYS}
+    late = Late(time.time() + options.limit)
     with ProcessPoolExecutor(options.processes, mp_context=get_context("spawn")) as pool:
-        waiting = {pool.submit(trained, run, options.folder): way for way, run in runs}
+        waiting = {pool.submit(trained, run, options.folder, late): way for way, run in runs}
         for each in as_completed(waiting):
+            if isinstance(each.exception(), TimeoutError):
+                print(f"{waiting[each]}: left unfinished", flush=True)
+                continue
             found[waiting[each]].append(each.result())
             print(line(waiting[each], found[waiting[each]][-1]), flush=True)
             write(options, found)
+
+
+class Late(Watcher):
+    """Ends runs that come too late by themselves: a process that is killed on a shared GPU harms its neighbours."""
+
+    def __init__(self, deadline: float) -> None:
+        self.deadline = deadline
+
+    def measured(self, epoch: Epoch) -> None:
+        self.look()
+
+    def look(self) -> None:
+        """Ends the run if it is time."""
+        if time.time() > self.deadline:
+            raise TimeoutError("no time is left")
 
 
 def described(way: str, seed: int, epochs: int | None) -> Run[Any]:
@@ -52,10 +74,11 @@ def described(way: str, seed: int, epochs: int | None) -> Run[Any]:
     return dataclasses.replace(run, method=method, seed=seed, epochs=epochs or run.epochs)
 
 
-def trained(run: Run[Any], folder: Path) -> Record:
+def trained(run: Run[Any], folder: Path, late: Late) -> Record:
     """The record of a run."""
+    late.look()
     command = f"sparsegate train {RECIPE} --update {run.method.update} --epochs {run.epochs} --seed {run.seed}"
-    return train(run, folder=folder, command=command, pack=False)
+    return train(run, folder=folder, watch=late, command=command, save_every=run.epochs, pack=False)
 
 
 def line(way: str, record: Record) -> str:

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparsegate.fused.launch import alike, in_layout_of, move_gates_in_one_pass, move_in_one_pass
+from sparsegate.fused.launch import Row, alike, in_layout_of, move_all, move_gates_in_one_pass, move_in_one_pass
 from sparsegate.fused.move import Moved, Pace, move
 from sparsegate.penalty import Slope
 
@@ -30,15 +30,47 @@ def copied(moved):
     return Moved(*(each.clone() for each in moved))
 
 
+def by_kernel(moved, grad, pace):
+    move_in_one_pass([Row(moved, grad)], [pace])
+
+
 @needs_triton
 @given(size=st.integers(0, 3000), seed=st.integers(0, 5))
 def test_the_kernel_does_what_plain_torch_does(size, seed):
     mine, grad = parts((size,), seed=seed)
     other = copied(mine)
     move(mine, grad, PACE)
-    move_in_one_pass(other, grad, PACE)
+    by_kernel(other, grad, PACE)
     for one, two in zip(mine, other, strict=True):
         torch.testing.assert_close(two, one, rtol=1e-5, atol=1e-6)
+
+
+def several(*, small=False):
+    """Weights of one block and of more, one of them empty, each with a price and a seed of its own."""
+    rows = [Row(*parts(shape, small=small, seed=place)) for place, shape in enumerate([(3, 5), (0,), (2000,), (1024,)])]
+    return rows, [PACE._replace(slope=Slope(0.01 * place, -0.02 * place), seed=7 + place) for place in range(4)]
+
+
+@needs_triton
+@pytest.mark.parametrize("small", [False, True])
+def test_one_launch_moves_several_weights_as_one_launch_for_each_does(small):
+    (mine, paces), (other, _) = several(small=small), several(small=small)
+    move_in_one_pass(mine, paces)
+    for row, pace in zip(other, paces, strict=True):
+        by_kernel(*row, pace)
+    for one, two in zip(mine, other, strict=True):
+        assert all(torch.equal(here, there) for here, there in zip(one.parts, two.parts, strict=True))
+
+
+def test_weights_that_the_kernel_cannot_take_move_beside_those_that_it_can():
+    (mine, paces), (other, _) = several(), several()
+    mine[2] = Row(Moved(*(torch.cat([each, each[:1]])[:-1][::2] for each in mine[2].parts)), mine[2].grad[::2])
+    other[2] = Row(Moved(*(each[::2].clone() for each in other[2].parts)), other[2].grad[::2].clone())
+    move_all(mine, paces)
+    for (moved, grad), pace in zip(other, paces, strict=True):
+        move(moved, grad, pace)
+    for one, two in zip(mine, other, strict=True):
+        torch.testing.assert_close(one.parts, two.parts, rtol=1e-5, atol=1e-6)
 
 
 @needs_triton
@@ -48,7 +80,7 @@ def test_the_kernel_steps_over_weights_in_channels_last():
     other = copied(mine)
     assert not alike(mine.weight, grad)
     move(mine, grad, PACE)
-    move_in_one_pass(other, in_layout_of(other.weight, grad), PACE)
+    by_kernel(other, in_layout_of(other.weight, grad), PACE)
     torch.testing.assert_close(other.weight, mine.weight)
     torch.testing.assert_close(other.gate, mine.gate)
 
@@ -66,7 +98,7 @@ def test_gates_alone_move_as_those_that_move_with_weights(has_gradient):
 
 
 def ways():
-    return [move, pytest.param(move_in_one_pass, marks=needs_triton)]
+    return [move, pytest.param(by_kernel, marks=needs_triton)]
 
 
 @pytest.mark.parametrize("way", ways())

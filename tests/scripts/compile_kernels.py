@@ -10,12 +10,14 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
+from sparsegate.data import triton_view_kernels
 from sparsegate.fused import kernels as fused_kernels
 from sparsegate.runtime import triton_conv_kernels, triton_kernels
 
 COLUMNS = ("*i32", "*i32", "*i16", "*i32")
 FLOATS = ("*bf16", "*fp16", "*fp32", "*fp32")
 LAYER = {"RELU": True, "WIDTH": 16, "NUM_BANDS": 8, "EARLY": True, "ROWS": 2}
+VIEW = {"MIRROR": True, "HEIGHT": 160, "WIDTH": 160, "ROWS": 224, "COLUMNS": 224, "TAPS": 2, "BLOCK": 1024}
 KERNELS = (
     (triton_kernels.linear_one, LAYER | {"SHARED": 0}),
     (triton_kernels.linear_one, LAYER | {"SHARED": 64}),
@@ -24,10 +26,14 @@ KERNELS = (
     (triton_kernels.spread, {"COLUMNS": 16, "IMAGES": 4, "EARLY": True}),
     (triton_conv_kernels.conv, LAYER | {"KERNEL_Y": 3, "KERNEL_X": 3, "PIXELS": 32}),
     (triton_conv_kernels.pad, {"BLOCK": 64, "EARLY": True}),
+    (triton_view_kernels.brightness_kernel, VIEW),
+    (triton_view_kernels.view_kernel, VIEW | {"LIGHT": True, "BLOCKS": 64}),
     (fused_kernels.move_kernel, {"FLAG": True, "BLOCK": 64}),
     (fused_kernels.move_gates_kernel, {"FLAG": True, "BLOCK": 64}),
 )
-RATES = ("lr", "momentum", "decay", "gate_lr", "gate_momentum", "base", "tilt")
+MOVED = ("weights", "speeds", "gates", "gate_speeds", "grads", "bases", "tilts")
+SEVERAL = 16
+RATES = ("lr", "momentum", "decay", "gate_lr", "gate_momentum", "base", "tilt", "bases", "tilts")
 
 
 def compiled(kernel: Any, constants: dict[str, Any], kind: int) -> int:
@@ -36,6 +42,12 @@ def compiled(kernel: Any, constants: dict[str, Any], kind: int) -> int:
     types |= dict.fromkeys(("x", "values", "out"), FLOATS[kind]) | dict.fromkeys(RATES, "fp32")
     types |= {"weights": "*fp32", "speeds": "*fp32", "grads": "*fp32"}
     types |= {"gates": ("*fp16", "*fp32")[kind % 2], "gate_speeds": ("*bf16", "*fp32")[kind % 2]}
+    types |= {"images": "*u8", "mirrors": "*i64", "smallest": "fp32"} | dict.fromkeys(
+        ("means", "spreads"), ("fp32",) * 3
+    )
+    types |= dict.fromkeys(("crops", "sums", "light"), "*fp32")
+    if kernel is fused_kernels.move_kernel:  # of several weights
+        types |= {name: (types.get(name, "i32"),) * SEVERAL for name in (*MOVED, "sizes")}
     constants = {name: ({"KIND": kind} | constants)[name] for name in kernel.arg_names if name.isupper()}
     signature = {name: "constexpr" if name in constants else types.get(name, "i32") for name in kernel.arg_names}
     source = ASTSource(kernel, signature, {(kernel.arg_names.index(name),): at for name, at in constants.items()})

@@ -9,6 +9,7 @@ from .idx import read_idx_folder
 from .load import DATASETS, load_data
 from .mnist import mnist
 from .normalise import IMAGENET, Fit, Normalise
+from .one_pass import can_change_fast, changed_in_one_pass, changes_of
 from .photos import Storing
 
 __all__ = [
@@ -25,6 +26,9 @@ __all__ = [
     "Shift",
     "Split",
     "Storing",
+    "can_change_fast",
+    "changed_in_one_pass",
+    "changes_of",
     "load_data",
     "mnist",
     "read_idx_folder",

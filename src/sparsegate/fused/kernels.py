@@ -19,16 +19,13 @@ def scattered(at, seed):
 
 
 # fmt: off
-@triton.jit(do_not_specialize=["seed"])
+@triton.jit
 @no_type_check
-def move_kernel(
-    weights, speeds, gates, gate_speeds, grads, size,
-    lr, momentum, decay, gate_lr, gate_momentum, base, tilt, seed,
-    FLAG: tl.constexpr, BLOCK: tl.constexpr,
+def move_block(
+    weights, speeds, gates, gate_speeds, grads, at, inside,
+    lr, momentum, decay, gate_lr, gate_momentum, base, tilt, seed, FLAG: tl.constexpr,
 ):
-    """As `move.move`, for contiguous memory; the flag says that the gates have 16 bits."""
-    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    inside = at < size
+    """As `move.move`, for one block of one weight; the flag says that the gates have 16 bits."""
     weight = tl.load(weights + at, mask=inside).to(tl.float32)
     grad = tl.load(grads + at, mask=inside).to(tl.float32)
     gate = tl.load(gates + at, mask=inside).to(tl.float32)
@@ -46,6 +43,26 @@ def move_kernel(
     tl.store(speeds + at, speed.to(speeds.dtype.element_ty), mask=inside)
     tl.store(gates + at, gate.to(gates.dtype.element_ty), mask=inside)
     tl.store(gate_speeds + at, gate_speed.to(gate_speeds.dtype.element_ty), mask=inside)
+
+
+@triton.jit(do_not_specialize=["seed"])
+@no_type_check
+def move_kernel(
+    weights, speeds, gates, gate_speeds, grads, sizes, bases, tilts,
+    lr, momentum, decay, gate_lr, gate_momentum, seed,
+    FLAG: tl.constexpr, BLOCK: tl.constexpr,
+):
+    """Several weights, each in contiguous memory: tuples, because one launch costs as much as moving a small one."""
+    block = tl.program_id(0)
+    for i in tl.static_range(len(sizes)):
+        num_blocks = (sizes[i] + BLOCK - 1) // BLOCK
+        if (block >= 0) & (block < num_blocks):
+            at = block.to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+            move_block(
+                weights[i], speeds[i], gates[i], gate_speeds[i], grads[i], at, at < sizes[i],
+                lr, momentum, decay, gate_lr, gate_momentum, bases[i], tilts[i], seed + i, FLAG,
+            )
+        block -= num_blocks
 
 
 @triton.jit

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -17,15 +19,38 @@ from .move import Moved, Pace, move
 BLOCK = 1024
 HAS_TRITON = find_spec("triton") is not None
 MODULE = "sparsegate.fused.kernels"
+TOGETHER = 16  # weights of one launch: AlexNet's 8 and VGG-16's 16 take one; the kernel grows with it
 
 
-def move_fast(parts: Moved, grad: Float[Tensor, "*shape"], pace: Pace) -> None:
-    """Moves a weight and its gates the fastest way that there is for them."""
+class Row(NamedTuple):
+    """What moves together, and the gradient that moves it."""
+
+    parts: Moved
+    grad: Float[Tensor, "*shape"]
+
+
+def move_all(rows: Sequence[Row], paces: Sequence[Pace]) -> None:
+    """Moves weights and their gates the fastest way that there is for them; the paces' seeds follow each other."""
+    suited = [_suited(*row) for row in rows]
+    fast = [row for row in suited if row is not None]
+    if len(fast) == len(rows) and len({row.parts.gate.dtype for row in fast}) == 1:
+        for first in range(0, len(fast), TOGETHER):
+            move_in_one_pass(fast[first : first + TOGETHER], paces[first : first + TOGETHER])
+        return
+    for row, ready, pace in zip(rows, suited, paces, strict=True):
+        if ready is None:
+            move(*row, pace)
+        else:
+            move_in_one_pass([ready], [pace])
+
+
+def _suited(parts: Moved, grad: Float[Tensor, "*shape"]) -> Row | None:
+    """The row as the kernel takes it, or nothing if it cannot."""
     if not can_go_fast(*parts, grad):  # looked at once in the usual case: at every step, for every weight
         grad = in_layout_of(parts.weight, grad)
         if not can_go_fast(*parts, grad):
-            return move(parts, grad, pace)
-    return move_in_one_pass(parts, grad, pace)
+            return None
+    return Row(parts, grad)
 
 
 def can_go_fast(first: Tensor, *others: Tensor) -> bool:
@@ -36,15 +61,27 @@ def can_go_fast(first: Tensor, *others: Tensor) -> bool:
     return aligned and first.device.index == torch.cuda.current_device() and alike(first, *others)
 
 
-def move_in_one_pass(parts: Moved, grad: Float[Tensor, "*shape"], pace: Pace) -> None:
-    """Moves weights and gates by the kernel; all tensors lie in memory alike and without gaps."""
-    weight, speed, gate, gate_speed = parts
-    lr, momentum, decay, gate_lr, gate_momentum, (base, tilt), seed = pace
-    if size := weight.numel():
-        kinds = (weight.dtype, speed.dtype, gate.dtype, gate_speed.dtype, grad.dtype)
-        launch = _launch("move_kernel", size, gate.dtype == torch.float16, weight.device, *kinds)
-        numbers = (lr, momentum, decay, gate_lr, gate_momentum, base, tilt, seed % 2**31)
-        launch(weight, speed, gate, gate_speed, grad, size, *numbers)
+def move_in_one_pass(rows: Sequence[Row], paces: Sequence[Pace]) -> None:
+    """Moves weights and gates by one launch; all tensors of a row lie in memory alike and without gaps."""
+    sizes = sizes_of(rows)
+    if not any(sizes):
+        return
+    bases, tilts = zip(*(pace.slope for pace in paces), strict=True)
+    columns = zip(*((*parts, grad) for parts, grad in rows), strict=True)
+    *rates, _, seed = paces[0]
+    launch_of(rows)(*columns, sizes, bases, tilts, *rates, seed % 2**31)
+
+
+def launch_of(rows: Sequence[Row]) -> Launch:
+    """The launch for weights of these sizes and types."""
+    kinds = (each.dtype for parts, grad in rows for each in (*parts, grad))
+    gate = rows[0].parts.gate
+    return _launch("move_kernel", sizes_of(rows), gate.dtype == torch.float16, gate.device, *kinds)
+
+
+def sizes_of(rows: Sequence[Row]) -> tuple[int, ...]:
+    """How many numbers each weight has."""
+    return tuple(row.grad.numel() for row in rows)
 
 
 def move_gates_in_one_pass(
@@ -59,14 +96,14 @@ def move_gates_in_one_pass(
     size = gate.numel()
     if size:
         kinds = (gate.dtype, speed.dtype, None if grad is None else grad.dtype)
-        launch = _launch("move_gates_kernel", size, grad is not None, gate.device, *kinds)
+        launch = _launch("move_gates_kernel", (size,), grad is not None, gate.device, *kinds)
         launch(gate, speed, gate if grad is None else grad, size, lr, momentum, *slope)
 
 
 @cache
-def _launch(kernel: str, size: int, flag: bool, *kinds: object) -> Launch:  # noqa: ARG001 kinds are part of the key
-    """One launch for all tensors of this size and these types."""
-    return Launch(MODULE, kernel, (-(-size // BLOCK), 1), {"FLAG": flag, "BLOCK": BLOCK})
+def _launch(kernel: str, sizes: tuple[int, ...], flag: bool, *kinds: object) -> Launch:  # noqa: ARG001 kinds are part of the key
+    """One launch for all tensors of these sizes and types."""
+    return Launch(MODULE, kernel, (sum(-(-size // BLOCK) for size in sizes), 1), {"FLAG": flag, "BLOCK": BLOCK})
 
 
 def in_layout_of(weight: Float[Tensor, "*shape"], grad: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:

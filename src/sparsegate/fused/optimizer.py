@@ -11,10 +11,11 @@ from torch.optim import Optimizer
 from torch.optim.sgd import sgd
 
 from sparsegate.gates import Threshold, gated_weights, require_gates
-from sparsegate.penalty import Penalty
+from sparsegate.penalty import Penalty, Slope
 from sparsegate.sharded import is_sharded, local
 
-from .launch import move_fast
+from .convoy import Convoy, Rates, convoy_of
+from .launch import Row, move_all
 from .move import Moved, Pace
 
 
@@ -34,6 +35,8 @@ class GatedSGD(Optimizer):
     get no gradients any more, and closed weights' `grad` is that of the masked weight. Threshold only: a mask drawn
     by chance is gone when the step comes.
     """
+
+    _convoy: Convoy | None = None  # not part of the state: whoever loads or copies that looks again
 
     def __init__(
         self,
@@ -97,23 +100,50 @@ class GatedSGD(Optimizer):
     def _move_gated(self) -> None:
         weights, gates = self.param_groups[:2]
         gates["steps"] += 1
-        slopes = self.penalty.slopes([gate.numel() for gate in gates["params"]])
-        price, seed = gates["price"], gates["steps"] * len(slopes)
-        numbers = (weights["lr"], weights["momentum"], weights["weight_decay"], gates["lr"], gates["momentum"])
-        for weight, gate, slope in zip(weights["params"], gates["params"], slopes, strict=True):
-            # A gate without a gradient still pays its price.
-            grad = torch.zeros_like(weight) if weight.grad is None else weight.grad
-            parts = (weight, self._speed(weight), gate, self._gate_speed(weight, gate))
-            move_fast(Moved(*map(local, parts)), local(grad), Pace(*numbers, slope.times(price), seed))
-            seed += 1
+        sizes = [each.numel() for each in gates["params"]]
+        slopes = [slope.times(gates["price"]) for slope in self.penalty.slopes(sizes)]
+        seed = gates["steps"] * len(slopes)
+        rates = (weights["lr"], weights["momentum"], weights["weight_decay"], gates["lr"], gates["momentum"])
+        if torch.compiler.is_compiling() or not self._move_as_before(slopes, rates, seed):
+            rows = [self._row(weight, gate) for weight, gate in zip(weights["params"], gates["params"], strict=True)]
+            move_all(rows, [Pace(*rates, slope, seed + place) for place, slope in enumerate(slopes)])
+            self._remember(rows)
+
+    def _row(self, weight: Tensor, gate: Tensor) -> Row:
+        # A gate without a gradient still pays its price.
+        grad = torch.zeros_like(weight) if weight.grad is None else weight.grad
+        parts = Moved(weight, self._speed(weight), gate, self._gate_speed(weight, gate))
+        return Row(Moved(*map(local, parts)), local(grad)) if is_sharded(weight) else Row(parts, grad)
+
+    def _move_as_before(self, slopes: list[Slope], rates: Rates, seed: int) -> bool:
+        """Whether all lies where it lay at the last step, and so was moved."""
+        if self._convoy is None or not self._convoy.comes_from(self.state, *self._gated_params()):
+            return False
+        grads = self._convoy.grads()
+        if grads is not None:
+            self._convoy.move(grads, slopes, rates, seed)
+        return grads is not None
+
+    def _remember(self, rows: list[Row]) -> None:
+        """Makes the next step cheaper, where a launch costs: in a small network Python takes longer than the GPU."""
+        params = self._gated_params()
+        if not (torch.compiler.is_compiling() or any(map(is_sharded, params[0]))):
+            self._convoy = convoy_of(rows, self.state, *params)
+
+    def _gated_params(self) -> list[list[Tensor]]:
+        return [group["params"] for group in self.param_groups[:2]]
 
     def _move_others(self, group: dict[str, Any]) -> None:
         moving = [param for param in group["params"] if param.grad is not None]
-        fused = bool(moving) and all(param.is_cuda and not is_sharded(param) for param in moving)
+        grads, speeds = [param.grad for param in moving], [self._speed(param) for param in moving]
+        sharded = any(map(is_sharded, moving))
+        fused = bool(moving) and not sharded and all(param.is_cuda for param in moving)
+        if sharded:
+            moving, grads, speeds = ([local(each) for each in column] for column in (moving, grads, speeds))
         sgd(
-            [local(param) for param in moving],
-            [local(param.grad) for param in moving],
-            [local(self._speed(param)) for param in moving],
+            moving,
+            grads,
+            list[Tensor | None](speeds),
             foreach=not fused,
             fused=fused,
             weight_decay=group["weight_decay"],

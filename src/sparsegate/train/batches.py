@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int64, Num, UInt8
 from torch import Tensor
 
-from sparsegate.data import Augment, Split
+from sparsegate.data import Augment, Split, can_change_fast, changed_in_one_pass, changes_of
 
 from .seed import generator
 
@@ -37,7 +37,7 @@ class Batches:
     device: torch.device | None = None
     """Where batches are wanted, if the images are not there."""
     compiled: bool = False
-    """Whether torch.compile makes the changes one, with fewer passes over memory on a GPU."""
+    """Whether torch.compile makes the changes one, where no kernel does, with fewer passes over memory on a GPU."""
 
     def __post_init__(self) -> None:
         if self.batch_size > len(self.split):
@@ -107,10 +107,12 @@ class EpochBatches:
 
     def _changed(self, number: int, fetched: Split) -> Batch:
         of, part = self.batches, self._part(number)
+        drawn = tuple(each[part] for each in self.drawn)
+        changes = changes_of(of.augments, of.normalise)
+        if changes is not None and can_change_fast(fetched.images):
+            return changed_in_one_pass(fetched.images, drawn, changes), fetched.labels
         change = _compiled() if of.compiled else changed
-        return change(
-            fetched.images, tuple(each[part] for each in self.drawn), of.augments, of.normalise
-        ), fetched.labels
+        return change(fetched.images, drawn, of.augments, of.normalise), fetched.labels
 
 
 def gather_(
