@@ -23,7 +23,7 @@ RUN_FLAGS = {
 }  # fmt: skip
 GATE_FLAGS = {
     "--penalty.count", "--penalty.bimodal", "--penalty.per", "--draw", "--start", "--keep", "--keeps", "--only",
-    "--graded", "--no-graded",
+    "--graded", "--no-graded", "--fade", "--no-fade",
     "--gate-lr", "--gate-momentum", "--ramp", "--freeze", "--update", "--target.keep", "--target.weights",
     "--target.max-drop", "--target.bytes", "--target.price", "--target.path", "--target.baseline", "--target.begin",
     "--target.reach", "--target.freeze", "--target.travel", "--target.evenly",

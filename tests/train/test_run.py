@@ -54,6 +54,7 @@ OTHER_METHOD = {
     "gate_momentum": 0.5,
     "ramp": 0.4,
     "freeze": 0.8,
+    "fade": True,
     "update": "together",
     "target": Target(keep=0.1),
     "graded": True,

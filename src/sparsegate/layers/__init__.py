@@ -6,6 +6,7 @@ from .codebook import Codebook, check_codebook
 from .cosine import Cosine
 from .depth import GatedRectifier, Lowered, is_rectified, straighten_
 from .dropout import add_dropout, dropout_rates, remove_dropout, scale_dropout_
+from .fading import FadingDropout, fade_dropout_, restore_dropout_, set_left_
 from .fastfood import Fastfood
 from .hadamard import Hadamard
 from .hessian import LayerHessian, measure_hessians
@@ -25,6 +26,7 @@ __all__ = [
     "Circulant",
     "Codebook",
     "Cosine",
+    "FadingDropout",
     "Fastfood",
     "GatedRectifier",
     "GatedUnits",
@@ -46,6 +48,7 @@ __all__ = [
     "cut_to_",
     "divergence",
     "dropout_rates",
+    "fade_dropout_",
     "is_rectified",
     "layers_of",
     "linears",
@@ -55,7 +58,9 @@ __all__ = [
     "remove_dropout",
     "remove_masks",
     "replace_",
+    "restore_dropout_",
     "scale_dropout_",
+    "set_left_",
     "straighten_",
     "unwrap_",
     "wrap_",

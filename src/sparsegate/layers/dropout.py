@@ -63,10 +63,11 @@ def _dropped(model: nn.Module) -> dict[str, nn.Module]:
 
 def _drop(layer: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
     (features,) = args
-    return (_dropped_out(features, layer._buffers[BUFFER][1]) if layer.training else features,)  # type: ignore[index]
+    return (dropped_out(features, layer._buffers[BUFFER][1]) if layer.training else features,)  # type: ignore[index]
 
 
-def _dropped_out(features: Tensor, rate: Tensor) -> Tensor:
+def dropped_out(features: Tensor, rate: Tensor) -> Tensor:
+    """The features of which the rate is gone, the others larger by as much."""
     # Not nn.Dropout: its rate is a Python number, which a checkpoint would not hold.
     keep = torch.rand_like(features) >= rate
     return torch.where(keep, features, 0.0) / (1 - rate)

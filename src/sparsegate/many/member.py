@@ -30,6 +30,7 @@ ALONE = (
     "average",
     "target",
     "update",
+    "fade",
 )
 FREE_OF_METHOD = ("penalty", "start", "keep", "gate_lr", "gate_momentum", "ramp", "freeze")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import ClassVar, Literal
 
+import torch
 from torch import nn
 from torch.optim import Optimizer
 
@@ -20,17 +21,21 @@ from sparsegate.gates import (
     Threshold,
     finish,
     gate,
+    require_gates,
     weights,
 )
+from sparsegate.layers import fade_dropout_, restore_dropout_, set_left_
 from sparsegate.method import Judge, Method
 from sparsegate.optimizer import GateSGD
 from sparsegate.penalty import Penalty
 from sparsegate.schedule import cosine, ramp
+from sparsegate.sharded import whole
 from sparsegate.target import Target
 
 TARGETS_OWN = ("penalty", "gate_lr", "ramp", "freeze")  # what a target finds or says itself
 DRAWS: dict[str, Draw] = {"threshold": Threshold(), "sample": Sample()}
 UPDATES = ("apart", "together", "small")
+CONNECTED = 2  # dimensions of a fully connected layer's weights
 
 
 @dataclass(frozen=True)
@@ -75,6 +80,9 @@ class LearnedGates(Method):
     freeze: float = 0.9
     """Fraction of training after which the gates stand still and only the weights move."""
 
+    fade: bool = False
+    """Let the network's own dropout fall with the weights left in fully connected layers, after every epoch."""
+
     update: Literal["apart", "together", "small"] = "apart"
     """Weights and gates by two optimisers, by one in one pass (faster on a GPU), or that with gates in 16 bits."""
 
@@ -102,6 +110,9 @@ class LearnedGates(Method):
         gate(model, draw=DRAWS[self.draw], start=self._start(), select=Select(names=self.only))
         if self.update != "apart":
             take_over_(model, small=self.update == "small")
+        if self.fade:
+            fade_dropout_(model)
+            self._fade_(model)
         return model
 
     def weights(self, model: nn.Module) -> list[nn.Parameter]:
@@ -154,9 +165,23 @@ class LearnedGates(Method):
         optimizer.price = ramp(progress, over=self.ramp)
         optimizer.gate_lr = self.gate_lr * cosine(progress, until=self.freeze)
 
+    def after_epoch(self, model: nn.Module, judge: Judge, progress: float) -> None:
+        """Lets dropout fade."""
+        if self.fade:
+            self._fade_(model)
+
     def finish(self, model: nn.Module) -> nn.Module:
         """An ordinary model with exact zeros."""
+        restore_dropout_(model)
         return finish(model)
+
+    @torch.no_grad()
+    def _fade_(self, model: nn.Module) -> None:
+        connected = [each for each in require_gates(model).values() if each.gate.ndim == CONNECTED]
+        if not connected:
+            raise ValueError("dropout fades with fully connected layers, and none has gates; leave fade out")
+        left = sum(whole(each.draw.keep(each.gate)) * each.gate.numel() for each in connected)
+        set_left_(model, left / sum(each.gate.numel() for each in connected))
 
     def _check_target(self) -> None:
         kinds = {each.name: each for each in fields(self)}
