@@ -51,7 +51,7 @@ def filled(programs: int, multiprocessors: int) -> int:
     """At least so many programs, to fill all multiprocessors, or a half, a third ... of them, evenly.
 
     The programs of a kernel that begins early go to any multiprocessor that has room: where the kernel before it has
-    left gaps, two may share one, and take twice as long.
+    left gaps, two seem to share one, which takes up to twice as long.
 
     >>> filled(128, 132), filled(64, 132), filled(250, 132), filled(4, 1)
     (132, 66, 264, 4)
