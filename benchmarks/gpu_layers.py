@@ -20,13 +20,14 @@ from typing import Any
 
 import torch
 from gpu_clock import Replay, Work, bandwidth, medians
-from gpu_empty import least, nothing
+from gpu_empty import least, nothing, reads
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from sparsegate.runtime.triton_conv import conv, pack_conv, reference_conv
-from sparsegate.runtime.triton_launch import begins_early
+from sparsegate.runtime.triton_launch import begins_early, multiprocessors
 from sparsegate.runtime.triton_linear import linear, pack, reference_linear
+from sparsegate.runtime.triton_tile import power_of_two
 from sparsegate.train.provenance import machine, versions
 
 BATCHES = (1, 2, 4, 8, 16, 64)
@@ -52,11 +53,11 @@ LAYERS = (
     Layer("AlexNet fc6", (4096, 9216), 0.965),
     Layer("VGG-16 fc6, uneven rows", (4096, 25088), 0.999, uneven=True),
     Layer("AlexNet fc6, uneven rows", (4096, 9216), 0.965, uneven=True),
-    Layer("VGG-16 conv5_2", (512, 512, 3, 3), 0.882, plane=14),
     Layer("AlexNet fc7", (4096, 4096), 0.94),
     Layer("AlexNet fc8", (1000, 4096), 0.70),
     Layer("VGG-16 fc7", (4096, 4096), 0.9901),
     Layer("VGG-16 fc8", (1000, 4096), 0.897),
+    Layer("VGG-16 conv5_2", (512, 512, 3, 3), 0.882, plane=14),
 )
 TINY = (
     Layer("tiny", (24, 70), 0.8),
@@ -126,11 +127,18 @@ def _csr(weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return csr.crow_indices().int(), csr.col_indices().int(), csr.values()
 
 
-def ours(layer: Layer, weight: Tensor, bias: Tensor) -> tuple[nn.Module, Callable[..., Tensor], Callable[..., Tensor]]:
-    """The packed layer, what multiplies it, and what does so slowly."""
+def ours(
+    layer: Layer, bench: Bench, weight: Tensor, bias: Tensor
+) -> tuple[list[nn.Module], Callable[..., Tensor], Callable[..., Tensor]]:
+    """The packed layer and its copies, what multiplies it, and what does so slowly."""
     if layer.plane:
-        return pack_conv(weight, bias, relu=False, padding=(1, 1)), conv, reference_conv
-    return pack(weight, bias, relu=False), linear, reference_linear
+        return _many(pack_conv(weight, bias, relu=False, padding=(1, 1)), bench), conv, reference_conv
+    return _many(pack(weight, bias, relu=False), bench), linear, reference_linear
+
+
+def _many(packed: nn.Module, bench: Bench) -> list[nn.Module]:
+    num_bytes = sum(each.nbytes for each in packed.buffers())
+    return [packed, *(copy.deepcopy(packed) for _ in range(bench.copies(num_bytes) - 1))]
 
 
 def is_right(found: Tensor, wanted: Tensor) -> bool:
@@ -141,14 +149,13 @@ def is_right(found: Tensor, wanted: Tensor) -> bool:
 
 def measure(layer: Layer, batch: int, made: Any, bench: Bench) -> dict[str, Any]:
     """One row of the table: everything cold and warm, in turns."""
-    (weight, bias), (packed, multiply, reference) = made
-    x = images(layer, batch, bench)
+    (weight, bias), (copies, multiply, reference) = made
+    x, packed = images(layer, batch, bench), copies[0]
     wanted = reference(packed, x)
     torch.full_like(wanted, float("nan"))  # its memory is the next output's
     if not is_right(multiply(packed, x), wanted):
         raise ArithmeticError(f"wrong outputs of {layer.name}, batch {batch}")
     num_bytes = sum(each.nbytes for each in packed.buffers())
-    copies = [packed, *(copy.deepcopy(packed) for _ in range(bench.copies(num_bytes) - 1))]
     works: dict[str, tuple[list[Any], Callable[..., Any]]] = dict(contenders(layer, x, weight, bias))
     works["ours"] = (copies, lambda each: multiply(each, x))
     row = {"layer": layer.name, "batch": batch, "sparsity": layer.sparsity, "bytes": num_bytes, "copies": len(copies)}
@@ -176,15 +183,23 @@ def _copies(things: list[Any], bench: Bench) -> list[Any]:
 
 
 def floors(bench: Bench) -> dict[str, float]:
-    """What no kernel is faster than: an empty launch, one that reads and writes a little, and the memory."""
+    """What no kernel is faster than: an empty launch, one that reads a little or an image, and the memory."""
     some, other = (torch.zeros(1024, device=bench.device) for _ in range(2))
-    early = begins_early(bench.device)
+    early, all_of_it = begins_early(bench.device), (multiprocessors(bench.device),)
     works: dict[str, Work] = {
         "empty kernel": lambda _: nothing[(1,)](some),
         "empty kernel, 512 programs": lambda _: nothing[(512,)](some),
         "512 numbers copied": lambda _: least[(512,)](some, other, EARLY=False),
         "512 numbers copied, begun early": lambda _: least[(512,)](some, other, EARLY=early, launch_pdl=early),
+        "a number copied by every multiprocessor, begun early": lambda _: least[all_of_it](
+            some, other, EARLY=early, launch_pdl=early
+        ),
     }
+    for size in (9216, 25088):
+        image = torch.randn(size, device=bench.device).to(bench.dtype)
+        works[f"{size} inputs read by every multiprocessor, begun early"] = lambda _, image=image: reads[all_of_it](
+            image, other, len(image), SIZE=power_of_two(len(image)), EARLY=early, num_warps=16, launch_pdl=early
+        )
     replays = {name: Replay(work, copies=1, launches=10 * bench.launches) for name, work in works.items()}
     found = {name: each["median"] for name, each in medians(replays, bench.rounds).items()}
     return found | {"GB/s": bandwidth(bench.device, 1 << 31 if bench.device.type == "cuda" else 1 << 20)}
@@ -245,7 +260,7 @@ def main() -> None:
             if time.monotonic() - began > options.time_limit:
                 print(f"out of time before {layer.name}, batch {batch}", flush=True)
                 continue
-            made = made or (pair := weights(layer, bench), ours(layer, *pair))
+            made = made or (pair := weights(layer, bench), ours(layer, bench, *pair))
             row = measure(layer, batch, made, bench)
             rows.append(row | {"summary": summary(row, floor)})
             print(layer.name, batch, json.dumps(rows[-1]["summary"]), f"{time.monotonic() - began:.0f} s", flush=True)

@@ -45,3 +45,11 @@ def test_many_widths_are_thinned_out_and_every_row_still_fits():
     bands = cut(counts)
     assert all((counts[band.row : band.row + band.rows] <= band.width).all() for band in bands)
     assert sum(band.rows * band.width for band in bands) < 1.15 * counts.sum()
+
+
+@given(COUNTS, st.sampled_from([2, 8, 32]))
+def test_bands_can_be_multiples_of_a_step_and_every_row_still_fits(counts, step):
+    bands = cut(counts, step=step)
+    assert all(band.row % step == 0 or band.row == len(counts) for band in bands)
+    assert all((counts[band.row : band.row + band.rows] <= band.width).all() for band in bands)
+    assert sum(band.rows for band in bands) == len(counts)

@@ -13,7 +13,7 @@ import torch
 
 from sparsegate.kernels import Launch
 from sparsegate.runtime import pack
-from sparsegate.runtime.triton_launch import begins_early, on_device
+from sparsegate.runtime.triton_launch import begins_early, filled, multiprocessors, on_device
 
 SCRIPT = Path(__file__).parents[1] / "scripts" / "compile_kernels.py"
 needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
@@ -48,3 +48,15 @@ def test_nothing_begins_early_on_a_cpu():
 def test_tensors_on_a_cpu_need_no_device():
     with on_device(torch.zeros(1)) as found:
         assert found is None
+
+
+@pytest.mark.parametrize("there", [1, 20, 132])
+def test_programs_are_filled_up_to_an_even_share_of_the_gpu(there):
+    for programs in range(1, 3 * there):
+        found = filled(programs, there)
+        assert programs <= found <= max(2 * programs, there)
+        assert found % there == 0 or found == there // (there // found)
+
+
+def test_without_a_gpu_there_is_nothing_to_fill():
+    assert multiprocessors(torch.device("cpu")) == 1

@@ -10,14 +10,21 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from sparsegate.runtime import pack
-from sparsegate.runtime.triton_linear import linear, reference_linear, unpack
+from sparsegate.runtime.triton_linear import Plan, linear, reference_linear, unpack
 from sparsegate.runtime.triton_tile import Tile
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 DTYPES = (torch.bfloat16, torch.float16, torch.float32)
 needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
 slowly = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-ONE = (None, Tile(4, 16, 1), Tile(1, 32, 2), Tile(2, 16, 1, shared=True))
+ONE = (
+    None,
+    Tile(4, 16, 1),
+    Tile(8, 64, 1),
+    Tile(1, 32, 2),
+    Tile(2, 16, 1, shared=True),
+    Tile(16, 64, 1, shared=True, each=8),
+)
 MANY = (None, Tile(4, 16, 1, images=4), Tile(2, 16, 2, images=8, spread=True), Tile(1, 16, 1, images=2, spread=True))
 
 
@@ -53,6 +60,18 @@ def test_one_image_is_multiplied(rows, columns, keep, dtype, relu, tile):
     weight, bias = layer(rows, columns, keep, dtype)
     x = torch.randn(1, columns, device=DEVICE).to(dtype)
     assert_near(linear(pack(weight, bias, relu=relu), x, tile=tile), x, weight, bias, relu)
+
+
+@needs_triton
+@pytest.mark.parametrize("tile", [Tile(4, 32, 1, shared=True), Tile(4, 8, 1)])
+def test_programs_that_only_fill_the_gpu_write_nothing(tile):
+    weight, bias = layer(10, 30, 0.5, torch.float32)
+    packed, x = pack(weight, bias, relu=False, tile=tile), torch.randn(1, 30, device=DEVICE)
+    plan, out = Plan(packed, x, tile), torch.full((1, 12), 7.0, device=DEVICE)
+    plan.multiply.grid = (plan.multiply.grid[0] + 5, 1)
+    plan(packed, x, out)
+    assert_near(out[:, :10], x, weight, bias, relu=False)
+    assert out[0, 10:].tolist() == [7.0, 7.0]
 
 
 @needs_triton

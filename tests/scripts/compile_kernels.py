@@ -19,8 +19,8 @@ FLOATS = ("*bf16", "*fp16", "*fp32", "*fp32")
 LAYER = {"RELU": True, "WIDTH": 16, "NUM_BANDS": 8, "EARLY": True, "ROWS": 2}
 VIEW = {"MIRROR": True, "HEIGHT": 160, "WIDTH": 160, "ROWS": 224, "COLUMNS": 224, "TAPS": 2, "BLOCK": 1024}
 KERNELS = (
-    (triton_kernels.linear_one, LAYER | {"SHARED": 0}),
-    (triton_kernels.linear_one, LAYER | {"SHARED": 64}),
+    (triton_kernels.linear_one, LAYER | {"SHARED": 0, "STEP": 8, "LANES": 64, "ONCE": False}),
+    (triton_kernels.linear_one, LAYER | {"SHARED": 64, "STEP": 8, "LANES": 64, "ONCE": True}),
     (triton_kernels.linear_many, LAYER | {"IMAGES": 4, "SPREAD": True}),
     (triton_kernels.linear_many, LAYER | {"IMAGES": 4, "SPREAD": False}),
     (triton_kernels.spread, {"COLUMNS": 16, "IMAGES": 4, "EARLY": True}),

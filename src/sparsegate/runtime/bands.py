@@ -29,13 +29,15 @@ class Band:
     """Where its first word is."""
 
 
-def cut(counts: npt.NDArray[np.int64]) -> tuple[Band, ...]:
-    """The bands that waste the fewest words, for counts that never rise.
+def cut(counts: npt.NDArray[np.int64], *, step: int = 1) -> tuple[Band, ...]:
+    """The bands that waste the fewest words, for counts that never rise, each a multiple of so many rows.
 
     >>> [(band.rows, band.width) for band in cut(np.array([100, 99, 8, 7, 0])) if band.rows]
     [(2, 100), (2, 8), (1, 0)]
+    >>> [(band.rows, band.width) for band in cut(np.array([100, 99, 8, 7, 0]), step=4) if band.rows]
+    [(4, 100), (1, 0)]
     """
-    widths = -(-counts // QUANTUM) * QUANTUM
+    widths = np.repeat(-(-counts[::step] // QUANTUM) * QUANTUM, step)[: len(counts)]
     firsts = _ends(widths) if len(counts) else []
     bands, start = [], 0
     for first, end in pairwise([*firsts, len(counts)]):

@@ -76,7 +76,8 @@ def pack_conv(
 ) -> PackedConv2d:
     """Packs a convolution's kept weights; every output channel is a row."""
     kernel = (weight.shape[2], weight.shape[3])
-    return PackedConv2d(pack(weight.flatten(1), bias, relu=relu), Geometry(kernel, stride, padding, dilation, groups))
+    rows = pack(weight.flatten(1), bias, relu=relu, tile=Tile(1, 1, 1))
+    return PackedConv2d(rows, Geometry(kernel, stride, padding, dilation, groups))
 
 
 def reference_conv(

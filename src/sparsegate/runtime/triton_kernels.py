@@ -63,53 +63,73 @@ def decode(column, value, KIND: tl.constexpr):
     return spot, weight
 
 
+@triton.jit
+@no_type_check
+def look_up(x, whole, spot, here, SHARED: tl.constexpr):
+    """The inputs at these spots, from memory or from a copy of all of them in shared memory; nothing elsewhere."""
+    if SHARED > 0:
+        seen = tl.where(here, tl.gather(whole, spot, 0), 0.0)
+    else:
+        seen = tl.load(x + spot, mask=here, other=0.0)
+    return seen.to(tl.float32)
+
+
 # fmt: off
 @triton.jit
 @no_type_check
 def linear_one(
     x, columns, values, bias, order, out, bands, num_columns,
     KIND: tl.constexpr, RELU: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr, NUM_BANDS: tl.constexpr,
-    EARLY: tl.constexpr, SHARED: tl.constexpr,
+    EARLY: tl.constexpr, SHARED: tl.constexpr, STEP: tl.constexpr, LANES: tl.constexpr, ONCE: tl.constexpr,
 ):
     # fmt: on
-    """One image: every program adds up ROWS rows, WIDTH weights at a time.
+    """One image: every program adds up ROWS rows, WIDTH weights at a time, or all of them at ONCE.
 
     All tiles of weights are flat: in two dimensions the compiler would lay the words out along a row and what they
-    point to along a column, and carry everything from one to the other through shared memory.
+    point to along a column, and carry everything from one to the other through shared memory. A tile has STEP words of
+    every row, then the next STEP of every row, so that a row stays with the same LANES threads. It is also written by
+    them, as a tile of LANES equal rows of which one is stored: outputs in one dimension would go through shared memory.
     """
     if EARLY:
         cuda.gdc_launch_dependents()
     row, rows, start, width = place(tl.program_id(0), bands, ROWS, NUM_BANDS)
     lane = tl.arange(0, ROWS * WIDTH)
-    k = lane % WIDTH
-    is_row = lane // WIDTH < rows
-    at = start + (lane // WIDTH) * width + lane % WIDTH
-    column, value = fetch(columns, values, at, (k < width) & is_row, KIND)
+    k = lane // (ROWS * STEP) * STEP + lane % STEP
+    is_row = lane // STEP % ROWS < rows
+    at = start + (lane // STEP % ROWS) * width + k
+    here = (k < width) & is_row
+    column, value = fetch(columns, values, at, here, KIND)
     which = tl.arange(0, ROWS)
     target = tl.load(order + row + which, mask=which < rows, other=0)
     total = tl.load(bias + row + which, mask=which < rows, other=0.0)
     if EARLY:
         cuda.gdc_wait()  # the weights above are there before the previous kernel has ended; x is not
+    whole = x
     if SHARED > 0:
         everything = tl.arange(0, SHARED)
         whole = tl.load(x + everything, mask=everything < num_columns, other=0.0)
-    partial = tl.zeros([ROWS * WIDTH], tl.float32)
-    begin = 0
-    while begin < width:
+        tl.debug_barrier()  # all of these loads are under way before the first is waited for
+    if ONCE:
         spot, weight = decode(column, value, KIND)
-        here = (begin + k < width) & is_row
-        more = (begin + WIDTH + k < width) & is_row
-        column, value = fetch(columns, values, at + (begin + WIDTH), more, KIND)
-        if SHARED > 0:
-            seen = tl.where(here, tl.gather(whole, spot, 0), 0.0)
-        else:
-            seen = tl.load(x + spot, mask=here, other=0.0)
-        partial += weight * seen.to(tl.float32)
-        begin += WIDTH
-    total += tl.sum(tl.reshape(partial, [ROWS, WIDTH]), 1)
+        product = weight * look_up(x, whole, spot, here, SHARED)
+        partial = tl.sum(tl.reshape(product, [WIDTH // STEP, ROWS, STEP]), 0)
+    else:
+        partial = tl.zeros([ROWS, STEP], tl.float32)
+        begin = 0
+        while begin < width:
+            spot, weight = decode(column, value, KIND)
+            here = (begin + k < width) & is_row
+            more = (begin + WIDTH + k < width) & is_row
+            column, value = fetch(columns, values, at + (begin + WIDTH), more, KIND)
+            product = weight * look_up(x, whole, spot, here, SHARED)
+            partial += tl.sum(tl.reshape(product, [WIDTH // STEP, ROWS, STEP]), 0)
+            begin += WIDTH
+    total += tl.sum(partial, 1)
     if RELU:
         total = tl.maximum(total, 0.0, propagate_nan=tl.PropagateNan.ALL)
-    tl.store(out + target, total.to(out.dtype.element_ty), mask=which < rows)
+    to = out + tl.broadcast_to(target[None, :], [LANES, ROWS])
+    is_first = (tl.arange(0, LANES) == 0)[:, None] & (which < rows)[None, :]
+    tl.store(to, tl.broadcast_to(total[None, :], [LANES, ROWS]).to(out.dtype.element_ty), mask=is_first)
 
 
 # fmt: off

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from sparsegate.kernels import Launch
 
 from .bands import Band, cut
-from .triton_launch import begins_early, is_aligned, on_device, places, settle
+from .triton_launch import begins_early, filled, is_aligned, multiprocessors, on_device, places, settle
 from .triton_tile import Tile, choose, power_of_two
 from .triton_words import decode, encode, kind_of
 
@@ -57,8 +57,7 @@ class PackedLinear(nn.Module):
 
     def tile(self, x: Float[Tensor, "batch columns"]) -> Tile:
         """How the work is cut for so many images."""
-        image_bytes = power_of_two(self.in_features) * x.element_size()
-        return choose(self.bands[0].width, self.out_features, len(x), image_bytes)
+        return choose(self.bands[0].width, self.out_features, len(x), _image_bytes(x))
 
     def forward(self, x: Float[Tensor, "*batch columns"]) -> Float[Tensor, "*batch rows"]:
         """The outputs, in the order of the rows that were packed."""
@@ -75,9 +74,15 @@ def _settle(packed: PackedLinear, _: Any) -> None:
     settle(packed.columns)
 
 
+def _image_bytes(x: Float[Tensor, "rows columns"]) -> int:
+    return power_of_two(x.shape[1]) * x.element_size()
+
+
 @torch.no_grad()
-def pack(weight: Float[Tensor, "rows columns"], bias: Float[Tensor, " rows"] | None, *, relu: bool) -> PackedLinear:
-    """Packs a layer's kept weights, the longest rows first, into bands of rows of one width.
+def pack(
+    weight: Float[Tensor, "rows columns"], bias: Float[Tensor, " rows"] | None, *, relu: bool, tile: Tile | None = None
+) -> PackedLinear:
+    """Packs a layer's kept weights, the longest rows first, into bands of rows of one width, for the tile of one image.
 
     >>> pack(torch.tensor([[0.0, 2.0], [0.0, 0.0]]), None, relu=False)
     PackedLinear(2, 2, relu=False, words=4, bytes=40)
@@ -85,7 +90,9 @@ def pack(weight: Float[Tensor, "rows columns"], bias: Float[Tensor, " rows"] | N
     kind_of(weight.dtype, weight.shape[1])  # says what cannot be packed
     counts = (weight != 0).sum(1)
     order = counts.argsort(descending=True, stable=True)
-    bands = cut(counts[order].cpu().numpy())
+    ranked = counts[order].cpu().numpy()
+    tile = tile or choose(int(counts.max()) if len(counts) else 0, len(weight), 1, _image_bytes(weight))
+    bands = cut(ranked, step=tile.rows)  # no program of one image is left with few rows
     columns, values = encode(weight.detach()[order], bands)
     bias = weight.new_zeros(len(weight)) if bias is None else bias.detach()
     buffers = {"columns": columns, "values": values, "bias": bias.float()[order], "order": order.int()}
@@ -141,6 +148,8 @@ class Plan:
         self.spread: Launch | None = None
         if len(x) == 1:
             more = bands | {"SHARED": power_of_two(packed.in_features) if tile.shared else 0}
+            more |= {"STEP": tile.step, "LANES": tile.lanes, "ONCE": packed.bands[0].width <= tile.width}
+            programs = filled(programs, multiprocessors(x.device))
             self.multiply = Launch(KERNELS, "linear_one", (programs, 1), fixed | more, options)
             return
         more = {"IMAGES": tile.images} | bands | {"SPREAD": tile.spread}

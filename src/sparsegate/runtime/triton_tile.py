@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 MAX_SHARED = 1 << 16
 """Bytes of an image that is kept in shared memory; more would leave no room for the next program."""
-LARGE_IMAGE = 1 << 14
-"""Bytes of which every copy counts: programs have more rows, so that there are fewer of them."""
+LARGE_IMAGE = 1 << 15
+"""Bytes of which every thread of a program loads many: fewer threads are faster."""
 LONG = 400
-"""Rows of more words than this take whole programs."""
+"""Several images: rows of more words than this take whole programs."""
+MAX_WORDS = 32
+"""One image: words, those of the padding included, that a thread holds at once; more was slower."""
 LEAST_PROGRAMS = 120  # a little fewer than the multiprocessors of an H100 or H200
 
 
@@ -29,13 +31,29 @@ class Tile:
     """Several images: put the images of a column side by side first, with a kernel of its own."""
     shared: bool = False
     """One image: keep all of it in shared memory."""
+    each: int = 4
+    """One image: words of a row that a thread has side by side."""
+
+    @property
+    def lanes(self) -> int:
+        """One image: how many threads share a row."""
+        return max(1, 32 * self.warps // self.rows)
+
+    @property
+    def step(self) -> int:
+        """One image: how many words of a row lie side by side before those of the next row."""
+        return min(self.width, self.each * self.lanes)
+
+
+LOOP = Tile(8, 512, 8, shared=True, each=8)
+"""One image: for rows that are too long for the threads of a program."""
 
 
 def choose(longest: int, num_rows: int, num_images: int, image_bytes: int) -> Tile:
     """The tile, as measured on an H200, for rows of at most so many words and images of so many bytes.
 
     >>> choose(390, 4096, 1, 32768)
-    Tile(rows=32, width=128, warps=8, images=1, spread=False, shared=True)
+    Tile(rows=32, width=512, warps=16, images=1, spread=False, shared=True, each=16)
     """
     images = min(64, power_of_two(num_images))
     if images == 1:
@@ -53,15 +71,21 @@ def power_of_two(number: int) -> int:
 
 
 def _one(longest: int, num_rows: int, image_bytes: int) -> Tile:
-    """Few large programs share a copy of the image; without one, many small programs hide the time of a gather."""
-    widest = 128 if image_bytes > LARGE_IMAGE and longest <= LONG else 512
-    width = min(widest, max(64, power_of_two(longest) // 2))
+    """Whole rows at once, with a copy of the image; rows that are too long bit by bit; a huge image where it is."""
+    width = max(64, power_of_two(longest))
     if image_bytes > MAX_SHARED:
-        return Tile(max(1, 512 // width), width, 8)
-    rows = min(32, 4096 // width)
-    while rows > 1 and num_rows < LEAST_PROGRAMS * rows:
-        rows, width = rows // 2, min(2 * width, max(64, power_of_two(longest)))
-    return Tile(rows, width, max(1, min(8, rows * width // 256)), shared=True)
+        return Tile(max(1, 512 // width), min(512, width), 8)
+    warps = 8 if image_bytes > LARGE_IMAGE else 16
+    rows = min(32, power_of_two(num_rows // LEAST_PROGRAMS + 1) // 2) or 1
+    room = MAX_WORDS * 32 * warps // width
+    if room < min(rows, LOOP.rows):
+        return LOOP
+    rows = min(rows, room)
+    # every thread has at least 16 bytes, of the words or of the image
+    warps = min(warps, max(1, rows * width // 128, image_bytes // 512))
+    # the compiler gives a thread 4 words side by side, or 8 if there are as many words as inputs; twice that is faster
+    each = 16 if 2 * rows * width == image_bytes else 8
+    return Tile(rows, width, warps, shared=True, each=each)
 
 
 def _short(longest: int, images: int) -> Tile:
