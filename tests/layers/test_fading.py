@@ -41,9 +41,11 @@ def test_dropout_comes_back_with_its_first_rate_wherever_it_stands():
 
     model = Twice()
     fade_dropout_(model)
-    assert model.drop is model.inner[0] and isinstance(model.drop, FadingDropout)
+    assert model.drop is model.inner[0]
+    assert isinstance(model.drop, FadingDropout)
     set_left_(model, 0.01)
     restored = copy.deepcopy(model)
     restore_dropout_(restored)
-    assert restored.drop is restored.inner[0] and type(restored.drop) is nn.Dropout
+    assert restored.drop is restored.inner[0]
+    assert type(restored.drop) is nn.Dropout
     assert restored.drop.p == pytest.approx(0.3)
