@@ -107,14 +107,15 @@ class ManyLoop:
         epochs, closed = self.readings.take(number, losses, validation)
         for place, (epoch, notes) in enumerate(zip(epochs, closed, strict=True)):
             self.epochs[place].append(epoch)
-            self._steer(place, epoch)
+            self._steer(place)
             if not math.isfinite(epoch.loss):
                 notes = [*notes, f"the loss became {epoch.loss}; lower lr or the gates' learning rate"]
             self.notes[place] += [note for note in notes if note not in self.notes[place]]
 
-    def _steer(self, place: int, epoch: Epoch) -> None:
-        member, factor = self.members[place], self.stack.factor
-        factor[place] = steered(float(factor[place]), member, epoch.kept, epoch.epoch / member.run.epochs)
+    def _steer(self, place: int) -> None:
+        member, factor, epochs = self.members[place], self.stack.factor, self.epochs[place]
+        kept, progress = [each.kept for each in epochs], epochs[-1].epoch / member.run.epochs
+        factor[place] = steered(float(factor[place]), member, kept, progress)
 
     def _checkpoint(self, epochs: int, *, last: bool) -> None:
         if self.checkpoints is None or not (last or time.perf_counter() - self.saved >= self.every):
