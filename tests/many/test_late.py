@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from sparsegate.many import Late, Member
+from sparsegate.data import load_data
+from sparsegate.many import Late, ManyLoop, Member
 from sparsegate.many.knobs import knob_table
 from sparsegate.many.update import Rates, Stacked, move_
 from sparsegate.methods import LearnedGates
@@ -37,6 +38,19 @@ def test_the_size_of_gradients_is_unknown_until_steps_adapt():
     each = Stacked(torch.ones(1, 2), torch.zeros(1, 2), square=torch.zeros(1, 2))
     move_(each, torch.ones(1, 2), Rates(*torch.zeros(len(Rates._fields), 1)))
     assert not each.square.any()
+
+
+def test_steps_that_adapt_begin_at_rest(small):
+    run = small(epochs=3, method=LearnedGates(freeze=0.6))
+    members = [Member(run, late=Late(lr=0.002, weight_decay=0.0, adapt=adapt), most=10_000) for adapt in (True, False)]
+    loop = ManyLoop(members, load_data(run.data), torch.device("cpu"))
+    loop.train()
+    before, after = ([each[number].loss for each in loop.epochs] for number in (1, 2))
+    assert after[0] < 2 * before[0]
+    loop._forget_speed_(2)
+    speed = loop.stack.params["fc1.weight"].speed
+    assert not speed[0].any()
+    assert speed[1].any()
 
 
 def test_steps_that_adapt_are_those_of_adam():
