@@ -10,6 +10,16 @@ import triton.language as tl
 
 @triton.jit
 @no_type_check
+def _adapted(speed, grad, momentum, adapt, square, mask, NEW: tl.constexpr, TINY: tl.constexpr):
+    """The step over the size of gradients, which is kept in mind; the speed itself where steps do not adapt."""
+    s = tl.load(square, mask=mask)
+    s = tl.where(adapt > 0, s + NEW * (grad * grad - s), s)
+    tl.store(square, s, mask=mask)
+    return tl.where(adapt > 0, speed * (1.0 - momentum) / (tl.sqrt(s * adapt) + TINY), speed)
+
+
+@triton.jit
+@no_type_check
 def move(
     weight,  # [member, size], as are all up to grad
     speed,
@@ -61,11 +71,7 @@ def move(
     v = v * momentum + to_weight
     step = v
     if ADAPTED:
-        adapt = tl.load(rates + 7 * members + member)
-        s = tl.load(square + at, mask=mask)
-        s = tl.where(adapt > 0, s + NEW * (to_weight * to_weight - s), s)
-        tl.store(square + at, s, mask=mask)
-        step = tl.where(adapt > 0, v * (1.0 - momentum) / (tl.sqrt(s * adapt) + TINY), v)
+        step = _adapted(v, to_weight, momentum, tl.load(rates + 7 * members + member), square + at, mask, NEW, TINY)
     w = w - tl.load(rates + member) * step
     tl.store(speed + at, v, mask=mask)
     tl.store(weight + at, w, mask=mask)
