@@ -16,9 +16,9 @@ from sparsegate.train import Run
 # Chosen on the validation split; results/lenet-search.json has every row and what the search cost in all.
 # All differ from the paper: 1. the price is moved towards a number of weights. 2. six dense networks teach.
 # LeNet-5 at 300x and 500x also: 3. the gates are ten times slower, which loses less to chance. 4. when the mask stands
-# still, the learning rate begins again, without decay and with steps like Adam's. 5. at 500x images move by one pixel
-# only: it cannot learn what two pixels ask. 6. two networks are trained for every seed, and the one with the lower loss
-# on the validation split is taken. 7. units that nobody reads leave for good.
+# still, the learning rate begins again and rises from zero, without decay and with steps like Adam's. 5. at 500x images
+# move by one pixel only: it cannot learn what two pixels ask. 6. two networks are trained for every seed, and the one
+# with the lower loss on the validation split is taken. 7. units that nobody reads leave for good.
 APART = 1000  # between the seeds of a field
 ADAPTED = Late(lr=0.006, weight_decay=0.0, adapt=True, warmup=0.05)
 
