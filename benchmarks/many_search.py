@@ -37,7 +37,9 @@ class Clock(ManyWatcher):
     def measured(self, epochs: Any) -> None:
         if epochs[0].epoch in (1, 2, 5) or epochs[0].epoch % 20 == 0:
             best = max(each.validation for each in epochs)
-            print(f"epoch {epochs[0].epoch}: {time.perf_counter() - self.began_at:.1f} s, best {best:.2f}", flush=True)
+            kept = " ".join(str(each.kept) for each in epochs)
+            took = time.perf_counter() - self.began_at
+            print(f"epoch {epochs[0].epoch}: {took:.1f} s, best {best:.2f}, kept {kept}", flush=True)
 
 
 def main() -> None:
@@ -155,6 +157,8 @@ def row(name: str, loop: ManyLoop, place: int, seconds: float, trained: float, l
     beside = {key: value for key, value in vars(member).items() if key not in ("run", "late")}
     weights = sum(alive[key] for key in alive if key.endswith("weight"))
     last = loop.epochs[place]
+    before = last[max(0, min(len(last), member.frozen_at) - 1)]  # the last epoch with gates that move
+    after = last[min(len(last) - 1, member.frozen_at)]
     found = {
         "round": name,
         "run": run,
@@ -169,16 +173,20 @@ def row(name: str, loop: ManyLoop, place: int, seconds: float, trained: float, l
         "training": trained,
         "loss": last[-1].loss,
         "price": float(loop.stack.factor[place]) * run["method"]["penalty"]["count"],
-        "at_freeze": last[min(len(last), round(member.freeze * len(last))) - 1].kept,
+        "at_freeze": before.kept,
+        "before_cut": [before.validation, before.loss],
+        "after_cut": [after.validation, after.loss],
         "notes": loop.notes[place],
         "seconds_of_batch": round(seconds, 1),
         "members": len(loop.members),
     }
     method = run["method"]
     print(
-        f"{member.most} p{found['price']:.0f} lr{run['lr']:g} g{method.get('gate_lr'):g} s{member.share:g} "
-        f"{weights}: v{found['validation']:.2f} {found['mean_of_last_5']:.2f} {loss:.4f} t{trained:.3f} "
-        f"{found['loss']:.4f}",
+        f"{member.most} p{found['price']:.0f} lr{run['lr']:g} g{method.get('gate_lr'):g} f{member.freeze:g} "
+        f"s{run['shift']} {member.late.lr} #{run['seed']} {before.kept}>{weights}: "
+        f"v{before.validation:.2f}>{after.validation:.2f}>{found['validation']:.2f} "
+        f"{found['mean_of_last_5']:.2f} {loss:.4f} t{trained:.3f} "
+        f"{before.loss:.4f}>{after.loss:.4f}>{found['loss']:.4f}",
         flush=True,
     )
     return found

@@ -116,6 +116,27 @@ LATE = [
 ]
 
 
+SLOW, ADAPTED = {"gate_lr": 0.3, "freeze": 0.7}, Late(0.006, 0.0, adapt=True, warmup=0.05)
+
+
+def slow(most: int, seed: int, *, late: Late = ADAPTED, gates: dict[str, Any] | None = None, shift: int = 1) -> Member:
+    """A LeNet-5 of the fourth round, in which the number of open gates follows a path; seeds of no other round."""
+    price = {861: 30.0, 1435: 15.0}[most]
+    return small(price, most, gates={**SLOW, **(gates or {})}, late=late, shift=shift, seed=seed, epochs=300)
+
+
+FOURTH = [
+    *(slow(861, seed) for seed in (50, 51, 52)),
+    *(slow(861, seed, shift=0) for seed in (50, 51, 52)),
+    *(slow(861, seed, gates={"gate_lr": 1.0}) for seed in (50, 51)),
+    *(slow(861, seed, gates={"freeze": 0.55}) for seed in (50, 51)),
+    *(slow(861, seed, late=Late(0.003, 0.0, adapt=True, warmup=0.05)) for seed in (50, 51)),
+    slow(861, 50, late=Late(0.012, 0.0, adapt=True, warmup=0.05)),
+    *(slow(861, seed, late=Late()) for seed in (50, 51)),
+    *(slow(1435, seed, shift=shift) for shift in (2, 1, 0) for seed in (50, 51)),
+]
+
+
 def of_epochs(members: Sequence[Member], epochs: int) -> list[Member]:
     """The members with another number of epochs."""
     return [dataclasses.replace(each, run=dataclasses.replace(each.run, epochs=epochs)) for each in members]
@@ -155,4 +176,5 @@ ROUNDS: dict[str, dict[str, list[Member]]] = {
         ],
     },
     "third": {"lenet5": THIRD, "late": LATE, "lenet5 100x": LARGER},
+    "fourth": {"lenet5": FOURTH},
 }

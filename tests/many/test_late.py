@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from sparsegate.many import Late, Member
+from sparsegate.data import load_data
+from sparsegate.many import Late, ManyLoop, Member
 from sparsegate.many.knobs import knob_table
 from sparsegate.many.update import Rates, Stacked, move_
 from sparsegate.methods import LearnedGates
@@ -22,6 +23,34 @@ def test_learning_rate_and_decay_begin_again_when_the_mask_stands_still():
     assert table[30:, DECAY].tolist() == [[0.0, pytest.approx(1e-4)]] * 10
     assert float(table[30, ADAPT, 0]) == pytest.approx(1000)
     assert not table[:, ADAPT, 1].any()
+
+
+def test_the_learning_rate_rises_at_first_if_asked():
+    run = Run(epochs=4, method=LearnedGates(freeze=0.5))
+    at_once, rising = (Member(run, late=Late(lr=0.5, warmup=warmup)) for warmup in (0.0, 0.25))
+    table = torch.cat([knob_table([at_once, rising], epoch, 10) for epoch in range(4)])[20:, LR]
+    assert (table[:5, 1] / table[:5, 0]).tolist() == pytest.approx([0.0, 0.2, 0.4, 0.6, 0.8])
+    assert torch.equal(table[5:, 0], table[5:, 1])
+
+
+def test_the_size_of_gradients_is_unknown_until_steps_adapt():
+    # The kernel of a GPU does not know it either: a member is the same on both.
+    each = Stacked(torch.ones(1, 2), torch.zeros(1, 2), square=torch.zeros(1, 2))
+    move_(each, torch.ones(1, 2), Rates(*torch.zeros(len(Rates._fields), 1)))
+    assert not each.square.any()
+
+
+def test_steps_that_adapt_begin_at_rest(small):
+    run = small(epochs=3, method=LearnedGates(freeze=0.6))
+    members = [Member(run, late=Late(lr=0.002, weight_decay=0.0, adapt=adapt), most=10_000) for adapt in (True, False)]
+    loop = ManyLoop(members, load_data(run.data), torch.device("cpu"))
+    loop.train()
+    before, after = ([each[number].loss for each in loop.epochs] for number in (1, 2))
+    assert after[0] < 2 * before[0]
+    loop._forget_speed_(2)
+    speed = loop.stack.params["fc1.weight"].speed
+    assert not speed[0].any()
+    assert speed[1].any()
 
 
 def test_steps_that_adapt_are_those_of_adam():
@@ -45,9 +74,11 @@ def test_steps_that_adapt_are_those_of_adam():
     torch.testing.assert_close(each.weight, torch.stack([one.detach() for one in alone]))
 
 
-@pytest.mark.parametrize("wrong", [{"lr": 0.0}, {"weight_decay": -1.0}, {"adapt": True}])
+@pytest.mark.parametrize(
+    "wrong", [{"lr": 0.0}, {"weight_decay": -1.0}, {"adapt": True}, {"lr": 0.1, "warmup": 1.0}, {"warmup": 0.1}]
+)
 def test_settings_that_make_no_sense_are_refused(wrong):
-    with pytest.raises(ValueError, match=r"learning rate|lr is above zero"):
+    with pytest.raises(ValueError, match=r"learning rate|lr is above zero|warmup is a fraction"):
         Late(**wrong)
 
 

@@ -30,7 +30,9 @@ def kept(loop: ManyLoop, place: int) -> int:
     )
 
 
-@pytest.mark.parametrize("late", [Late(), Late(lr=0.003, weight_decay=0.0, adapt=True)], ids=["sgd", "adapt"])
+@pytest.mark.parametrize(
+    "late", [Late(), Late(lr=0.003, weight_decay=0.0, adapt=True, warmup=0.5)], ids=["sgd", "adapt"]
+)
 def test_once_the_mask_stands_still_nothing_is_changed(small, late):
     run = small(epochs=4, method=GATES)
     loops = [ManyLoop(members(run, late=late), load_data(run.data), CPU) for _ in range(2)]
@@ -47,7 +49,7 @@ def test_once_the_mask_stands_still_nothing_is_changed(small, late):
 
 
 def test_members_that_shed_end_with_their_number(small):
-    run = small(epochs=6, method=dataclasses.replace(GATES, penalty=Penalty(count=10.0), freeze=0.75))
+    run = small(epochs=6, method=dataclasses.replace(GATES, penalty=Penalty(count=60.0), freeze=0.75))
     loop = ManyLoop(members(run, shed=True), load_data(run.data), CPU)
     sizes = []
     loop.watch.measured = lambda epochs: sizes.append(loop.stack.active["fc1.weight"].weight.numel())

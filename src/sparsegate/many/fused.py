@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .update import Rates, Stacked
+from .update import MEMORY, TINY, Rates, Stacked
 
 BLOCK = 1024
 
@@ -27,7 +27,7 @@ def move_fused_(each: Stacked, grad: Float[Tensor, "member *shape"], rates: Rate
     """What `move_` does, in place, by a Triton kernel; up to rounding."""
     members, size = len(each.weight), each.weight[0].numel()
     empty = each.speed  # stands where a kernel reads nothing
-    parts = (each.gate, each.gate_speed, each.noise, each.average)
+    parts = (each.gate, each.gate_speed, each.noise, each.average, each.square)
     _kernels().move[(-(-size // BLOCK), members)](
         each.weight,
         each.speed,
@@ -42,6 +42,9 @@ def move_fused_(each: Stacked, grad: Float[Tensor, "member *shape"], rates: Rate
         SAMPLED=each.noise is not None,
         TILTED=each.tilt is not None,
         AVERAGED=each.average is not None,
+        ADAPTED=each.square is not None,
+        NEW=1 - MEMORY,
+        TINY=TINY,
         BLOCK=BLOCK,
     )
 

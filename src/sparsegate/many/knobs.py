@@ -47,7 +47,8 @@ def _late(member: Member, progress: float, step: float) -> tuple[float, float, f
     if progress - begin < -step / 2:  # rounding must not move the moment by a step
         return lr, decay, 0.0
     if late.lr is not None:
-        lr = late.lr * cosine(progress - begin, until=1 - begin)
+        rise = ramp(progress - begin, over=late.warmup * (1 - begin))
+        lr = late.lr * rise * cosine(progress - begin, until=1 - begin)
     if late.weight_decay is not None:
         decay = late.weight_decay
     taken = round((progress - begin) / step) + 1

@@ -22,7 +22,12 @@ class Late:
     adapt: bool = False
     """Whether steps are divided by the size that gradients have had, as Adam does; its learning rates are smaller."""
 
+    warmup: float = 0.0
+    """Fraction of that time in which the learning rate rises from zero: Adam's first steps know no size yet."""
+
     def __post_init__(self) -> None:
+        if not 0 <= self.warmup < 1 or (self.warmup and self.lr is None):
+            raise ValueError(f"warmup is a fraction in [0, 1) of the time with an lr of its own, got {self.warmup}")
         if (self.lr is not None and self.lr <= 0) or (self.weight_decay is not None and self.weight_decay < 0):
             raise ValueError(
                 f"lr is above zero and weight_decay not below it, got {self.lr} and {self.weight_decay}; "
@@ -36,6 +41,8 @@ class Late:
         said = []
         if self.lr is not None:
             said.append(f"from there on the learning rate began again at {self.lr}{', as Adam' if self.adapt else ''}")
+        if self.warmup:
+            said.append(f"it rose from zero in the first {self.warmup:g} of that time")
         if self.weight_decay is not None:
             said.append(f"from there on the weight decay was {self.weight_decay}")
         return tuple(said)

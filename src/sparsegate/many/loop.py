@@ -24,7 +24,6 @@ from .shrinking import Shrinking
 from .stack import Stack
 from .steps import Steps
 from .teacher import Opinion
-from .update import move_
 from .watch import ManyWatcher
 
 
@@ -66,6 +65,7 @@ class ManyLoop:
         for number in range(first, epochs):
             began = time.perf_counter()
             assert drawn is not None
+            self._forget_speed_(number)
             self._shrink(number, cut=self._cut(number))
             self._epoch(number, drawn)
             self.shrinking.write_back_()
@@ -94,12 +94,19 @@ class ManyLoop:
             cut_(self.stack, place, self.example)
         return bool(due)
 
+    def _forget_speed_(self, number: int) -> None:
+        """Stops the weights whose steps adapt from now on, in place."""
+        # What an old speed over the size of one gradient comes to has no bound.
+        for place, member in enumerate(self.members):
+            if member.late.adapt and number == member.frozen_at:
+                for each in self.stack.params.values():
+                    each.speed[place] = 0.0
+
     def _shrink(self, number: int, *, cut: bool) -> None:
         """Takes units that nobody reads out of the steps."""
         frozen = all(number >= member.frozen_at for member in self.members)
-        adapt = frozen and any(member.late.adapt for member in self.members)
-        if self.shrinking.shrunk_(frozen=frozen, cut=cut) or (adapt and self.steps.move is not move_):
-            self.steps.anew(adapt=adapt)
+        if self.shrinking.shrunk_(frozen=frozen, cut=cut):
+            self.steps.anew()
 
     def _measure(self, number: int) -> None:
         losses = [float(loss) / self.inputs.steps for loss in self.steps.losses.cpu()]
@@ -107,14 +114,15 @@ class ManyLoop:
         epochs, closed = self.readings.take(number, losses, validation)
         for place, (epoch, notes) in enumerate(zip(epochs, closed, strict=True)):
             self.epochs[place].append(epoch)
-            self._steer(place, epoch)
+            self._steer(place)
             if not math.isfinite(epoch.loss):
                 notes = [*notes, f"the loss became {epoch.loss}; lower lr or the gates' learning rate"]
             self.notes[place] += [note for note in notes if note not in self.notes[place]]
 
-    def _steer(self, place: int, epoch: Epoch) -> None:
-        member, factor = self.members[place], self.stack.factor
-        factor[place] = steered(float(factor[place]), member, epoch.kept, epoch.epoch / member.run.epochs)
+    def _steer(self, place: int) -> None:
+        member, factor, epochs = self.members[place], self.stack.factor, self.epochs[place]
+        kept, progress = [each.kept for each in epochs], epochs[-1].epoch / member.run.epochs
+        factor[place] = steered(float(factor[place]), member, kept, progress)
 
     def _checkpoint(self, epochs: int, *, last: bool) -> None:
         if self.checkpoints is None or not (last or time.perf_counter() - self.saved >= self.every):

@@ -41,11 +41,9 @@ class Steps:
         self.at.zero_()
         self.losses.zero_()
 
-    def anew(self, *, adapt: bool) -> None:
-        """Makes ready for weights of other shapes, or for steps that adapt, which the one kernel does not know."""
+    def anew(self) -> None:
+        """Makes ready for weights of other shapes."""
         self.graph = None
-        if adapt:
-            self.move = move_
 
     def take(self, step: int) -> None:
         """Takes the next step; `step` counts from the beginning of training."""

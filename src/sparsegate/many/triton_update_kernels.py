@@ -10,15 +10,26 @@ import triton.language as tl
 
 @triton.jit
 @no_type_check
+def _adapted(speed, grad, momentum, adapt, square, mask, NEW: tl.constexpr, TINY: tl.constexpr):
+    """The step over the size of gradients, which is kept in mind; the speed itself where steps do not adapt."""
+    s = tl.load(square, mask=mask)
+    s = tl.where(adapt > 0, s + NEW * (grad * grad - s), s)
+    tl.store(square, s, mask=mask)
+    return tl.where(adapt > 0, speed * (1.0 - momentum) / (tl.sqrt(s * adapt) + TINY), speed)
+
+
+@triton.jit
+@no_type_check
 def move(
-    weight,  # [member, size], as are all up to average
+    weight,  # [member, size], as are all up to grad
     speed,
     gate,
     gate_speed,
     noise,
     average,
+    square,
     grad,
-    rates,  # [7, member]: lr, momentum, decay, gate_lr, gate_momentum, price, blend
+    rates,  # [8, member]: lr, momentum, decay, gate_lr, gate_momentum, price, blend, adapt
     base,  # [member]
     tilt,  # [member]
     size,
@@ -27,6 +38,9 @@ def move(
     SAMPLED: tl.constexpr,
     TILTED: tl.constexpr,
     AVERAGED: tl.constexpr,
+    ADAPTED: tl.constexpr,
+    NEW: tl.constexpr,
+    TINY: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     """What `move_` does, for one block of one member."""
@@ -52,8 +66,13 @@ def move(
         g = g - tl.load(rates + 3 * members + member) * u
         tl.store(gate + at, tl.minimum(tl.maximum(g, 0.0), 1.0), mask=mask)
         tl.store(gate_speed + at, u, mask=mask)
-    v = v * tl.load(rates + members + member) + (to_weight + w * tl.load(rates + 2 * members + member))
-    w = w - tl.load(rates + member) * v
+    momentum = tl.load(rates + members + member)
+    to_weight += w * tl.load(rates + 2 * members + member)
+    v = v * momentum + to_weight
+    step = v
+    if ADAPTED:
+        step = _adapted(v, to_weight, momentum, tl.load(rates + 7 * members + member), square + at, mask, NEW, TINY)
+    w = w - tl.load(rates + member) * step
     tl.store(speed + at, v, mask=mask)
     tl.store(weight + at, w, mask=mask)
     if AVERAGED:

@@ -81,7 +81,7 @@ def _adapted(each: Stacked, grad: Tensor, rates: Rates) -> Tensor:
     """The speed, for members whose steps adapt as Adam's: the mean gradient over the root of the mean square."""
     assert each.square is not None
     adapt, momentum = _on(each, rates.adapt), _on(each, rates.momentum)
-    each.square.lerp_(grad.square(), _on(each, torch.where(rates.adapt > 0, 1 - MEMORY, 1.0)))
+    each.square.lerp_(grad.square(), _on(each, torch.where(rates.adapt > 0, 1 - MEMORY, 0.0)))
     adapted = each.speed * (1 - momentum) / ((each.square * adapt).sqrt() + TINY)
     return torch.where(adapt > 0, adapted, each.speed)
 
