@@ -97,15 +97,21 @@ def part(model: str, options: argparse.Namespace, records: list[Record]) -> dict
 
 
 def effect(name: str, found: dict[str, list[Record]]) -> dict[str, Any]:
-    """What a help adds to accuracy, in points: the mean of all pairs, and its standard error."""
-    pairs = [pair for one, other in PAIRS[name] for pair in zip(found[one], found[other], strict=True)]
-    said: dict[str, Any] = {"pairs": len(pairs)}
+    """What a help adds to accuracy, in points: the mean over the seeds, and its standard error."""
+    said: dict[str, Any] = {}
     for split in ("validation", "test"):
-        gains = Summary.of([getattr(with_help, split) - getattr(without, split) for without, with_help in pairs])
-        said[split] = {"gain": gains.mean, "standard error": round(gains.spread / math.sqrt(len(pairs)), 4)}
+        gains = Summary.of(_gains(name, found, split))
+        seeds = len(found["none"])
+        said[split] = {"gain": gains.mean, "standard error": round(gains.spread / math.sqrt(seeds), 4)}
     gain, error = said["validation"]["gain"], said["validation"]["standard error"]
     verdict = "helps" if gain > 2 * error else "hurts" if gain < -2 * error else "makes no difference that can be seen"
     return {**said, "verdict": verdict}
+
+
+def _gains(name: str, found: dict[str, list[Record]], split: str) -> list[float]:
+    """What a help adds with every seed: the mean of its two pairs, which are not independent of each other."""
+    each = [[getattr(record, split) for record in found[one]] for pair in PAIRS[name] for one in pair]
+    return [(first - without + second - beside) / 2 for without, first, beside, second in zip(*each, strict=True)]
 
 
 def row(records: list[Record]) -> dict[str, Any]:
