@@ -10,6 +10,8 @@ import argparse
 import dataclasses
 import json
 import math
+import shlex
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -166,7 +168,9 @@ def recorded(path: Path) -> list[Row]:
 def write(options: argparse.Namespace, rows: list[Row]) -> None:
     options.out.parent.mkdir(parents=True, exist_ok=True)
     ranked = [{name: value for name, value in each.items() if name != "words"} for each in ranking(rows)]
-    command = "python benchmarks/fc1_search.py"
+    before = json.loads(options.out.read_text())["command"].split("; ") if options.out.exists() else []
+    now = shlex.join(["python", "benchmarks/fc1_search.py", *sys.argv[1:]])
+    command = "; ".join(dict.fromkeys([*before, now]))
     content = {"title": TITLE, "command": command, "machine": machine(), "versions": versions()}
     options.out.write_text(json.dumps({**content, "ranking": ranked, "rows": rows}, indent=0) + "\n")
 
