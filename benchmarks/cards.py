@@ -11,7 +11,7 @@ from sparsegate.reproduce import RECIPES
 from sparsegate.study import Study
 
 ROOT = Path(__file__).parent.parent
-PLACES = ("results", "results/compare", "results/cifar10", "results/single")
+PLACES = ("results/single", "results", "results/compare", "results/cifar10")  # a study counts before a single run
 HEADS = ("recipe", "seeds", "weights", "with indices", "rate", "test accuracy", "record")
 BETWEEN = re.compile(r"(<!-- measured -->\n).*?(\n<!-- /measured -->)", re.DOTALL)
 

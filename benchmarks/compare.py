@@ -9,17 +9,18 @@ import argparse
 import dataclasses
 import time
 from collections.abc import Iterable, Iterator
-from multiprocessing import TimeoutError as LateError
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
+
+from deadline import Deadline, check
 
 from sparsegate.record import Record
 from sparsegate.reproduce import RECIPES
 from sparsegate.study import Study
 from sparsegate.train import Run, train
 
-Task = tuple[str, Run[Any], Path]
+Task = tuple[str, Run[Any], Path, float]
 OWN = ("lenet5-demo", "lenet5-method1", "lenet5-method2")  # which have studies of their own
 COMPARED = [name for name in RECIPES if name.startswith("lenet5-") and name not in OWN]
 
@@ -39,10 +40,11 @@ def main() -> None:
         name: [dataclasses.replace(RECIPES[name](), seed=seed) for seed in options.seeds] for name in options.recipes
     }
     found = {name: recorded(options.results / f"{name}.json") for name in runs}
-    tasks = [(name, run, options.folder) for name, each in runs.items() for run in each if run.name not in found[name]]
+    missing = [(name, run) for name, each in runs.items() for run in each if run.name not in found[name]]
     # The longest first, so that none is alone at the end.
-    tasks.sort(key=lambda task: -task[1].epochs)
-    for name, record in trained(tasks, options.processes, options.limit):
+    missing.sort(key=lambda task: -task[1].epochs)
+    end = time.time() + options.limit
+    for name, record in trained([(*task, options.folder, end) for task in missing], options.processes):
         found[name][Run.from_json(record.run).name] = record
         print(f"{name} {record.run['seed']}: {record.kept} ({record.rate:.1f}x) {record.seconds:.0f} s", flush=True)
         wanted = [run.name for run in runs[name]]
@@ -55,18 +57,16 @@ def recorded(path: Path) -> dict[str, Record]:
     return {Run.from_json(record.run).name: record for record in records}
 
 
-def trained(tasks: Iterable[Task], processes: int, limit: float) -> Iterator[tuple[str, Record]]:
+def trained(tasks: Iterable[Task], processes: int) -> Iterator[tuple[str, Record]]:
     """The records of runs as they end, with their recipes' names; those that have not ended in time are left out."""
-    begin, waiting = time.monotonic(), list(tasks)
-    with get_context("spawn").Pool(processes) as pool:  # leaving it ends the processes
-        results = pool.imap_unordered(_train, waiting)
-        for _ in waiting:
-            try:
-                yield results.next(min(limit - (time.monotonic() - begin), 1e6))
-            except LateError:
-                return
-            except (RuntimeError, ValueError) as error:
-                print(f"a run failed: {error}", flush=True)
+    with get_context("spawn").Pool(processes) as pool:
+        for made in pool.imap_unordered(_train, tasks):
+            if isinstance(made, str):
+                print(made, flush=True)
+            else:
+                yield made
+        pool.close()  # so that the processes end by themselves
+        pool.join()
 
 
 def save(name: str, command: str, records: list[Record], folder: Path) -> None:
@@ -76,9 +76,16 @@ def save(name: str, command: str, records: list[Record], folder: Path) -> None:
     Study(title, command, tuple(records)).save(folder / f"{name}.json")
 
 
-def _train(task: Task) -> tuple[str, Record]:
-    name, run, folder = task
-    return name, train(run, folder=folder, command=f"sparsegate train {name} --seed {run.seed}")
+def _train(task: Task) -> tuple[str, Record] | str:
+    """A recipe's name and record, or why there is none."""
+    name, run, folder, end = task
+    try:
+        check(end, "before the first epoch")
+        return name, train(
+            run, folder=folder, watch=Deadline(end), command=f"sparsegate train {name} --seed {run.seed}"
+        )
+    except (RuntimeError, ValueError) as error:
+        return f"{name} {run.seed} has not ended: {error}"
 
 
 if __name__ == "__main__":

@@ -11,10 +11,12 @@ import argparse
 import dataclasses
 import json
 import math
+import time
 from pathlib import Path
 from typing import Any
 
 import safetensors.torch
+from deadline import Deadline, ManyDeadline
 from torch import nn
 
 from sparsegate.many import Member, train_many
@@ -33,15 +35,26 @@ DECAY, SHARE, TEMPERATURE = 0.999, 0.5, 2.0
 
 def main() -> None:
     options = parse()
+    end = time.time() + options.limit
     result: dict[str, Any] = {"title": "Small networks with help and without", "command": words(options)}
     result |= {"teacher": {"run": "lenet5, dense", "share": SHARE, "temperature": TEMPERATURE}, "average": DECAY}
-    result["parts"] = []
+    path = options.results / "help.json"
+    result["parts"] = known(path, result["command"])
     for model in options.models:
+        if model in (each["model"] for each in result["parts"]):
+            continue
         members = plan(options, model)
-        records = train_many(members, folder=options.folder, teacher=teacher(options), command=result["command"])
+        taught = {"teacher": teacher(options, end), "watch": ManyDeadline(end)}
+        records = train_many(members, folder=options.folder, command=result["command"], **taught)
         result["parts"].append(part(model, options, records))
-        (options.results / "help.json").write_text(json.dumps(result, indent=1) + "\n")
+        path.write_text(json.dumps(result, indent=1) + "\n")
         print({name: result["parts"][-1][name] for name in ("model", "what helps")}, flush=True)
+
+
+def known(path: Path, command: str) -> list[dict[str, Any]]:
+    """The networks that an earlier call of the same command was ready with."""
+    before = json.loads(path.read_text()) if path.exists() else {}
+    return before["parts"] if before.get("command") == command else []
 
 
 def parse(given: list[str] | None = None) -> argparse.Namespace:
@@ -51,15 +64,16 @@ def parse(given: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--shift", type=int, default=2, help="in pixels; the teacher is asked about every shift first")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
+    parser.add_argument("--limit", type=float, default=math.inf, help="seconds after which nothing goes on")
     parser.add_argument("--folder", type=Path, default=Path("runs"))
     parser.add_argument("--results", type=Path, default=Path("results"))
     return parser.parse_args(given)
 
 
-def teacher(options: argparse.Namespace) -> nn.Module:
+def teacher(options: argparse.Namespace, end: float) -> nn.Module:
     """A dense LeNet-5, for both networks; trained if it is not there."""
     run = Run(data=options.data, epochs=12, seed=100, method=Dense())
-    record = train(run, folder=options.folder)
+    record = train(run, folder=options.folder, watch=Deadline(end))
     network = empty_network(run)
     network.load_state_dict(safetensors.torch.load_file(options.folder / record.name / "network.safetensors"))
     return network
@@ -97,15 +111,21 @@ def part(model: str, options: argparse.Namespace, records: list[Record]) -> dict
 
 
 def effect(name: str, found: dict[str, list[Record]]) -> dict[str, Any]:
-    """What a help adds to accuracy, in points: the mean of all pairs, and its standard error."""
-    pairs = [pair for one, other in PAIRS[name] for pair in zip(found[one], found[other], strict=True)]
-    said: dict[str, Any] = {"pairs": len(pairs)}
+    """What a help adds to accuracy, in points: the mean over the seeds, and its standard error."""
+    said: dict[str, Any] = {}
     for split in ("validation", "test"):
-        gains = Summary.of([getattr(with_help, split) - getattr(without, split) for without, with_help in pairs])
-        said[split] = {"gain": gains.mean, "standard error": round(gains.spread / math.sqrt(len(pairs)), 4)}
+        gains = Summary.of(_gains(name, found, split))
+        seeds = len(found["none"])
+        said[split] = {"gain": gains.mean, "standard error": round(gains.spread / math.sqrt(seeds), 4)}
     gain, error = said["validation"]["gain"], said["validation"]["standard error"]
     verdict = "helps" if gain > 2 * error else "hurts" if gain < -2 * error else "makes no difference that can be seen"
     return {**said, "verdict": verdict}
+
+
+def _gains(name: str, found: dict[str, list[Record]], split: str) -> list[float]:
+    """What a help adds with every seed: the mean of its two pairs, which are not independent of each other."""
+    each = [[getattr(record, split) for record in found[one]] for pair in PAIRS[name] for one in pair]
+    return [(first - without + second - beside) / 2 for without, first, beside, second in zip(*each, strict=True)]
 
 
 def row(records: list[Record]) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from sparsegate.report import markdown, study_table
 from sparsegate.study import Study
 
 ROOT = Path(__file__).parent.parent
-STUDIES = ("lenet5-demo", "lenet5-method1", "lenet5-method2")
+STUDIES = ("lenet5-demo", "lenet5-method1", "lenet5-method2", "lenet5-200x")
+TWO_CORES = "lenet5-200x"  # also made once on two cores, to see the minutes
 PUPILS = ("lenet5-100x", "lenet5-300x", "lenet5-500x", "lenet300-68x", "lenet300-100x")
 COMPARED = {
     "lenet5-svd": "43.6K, 98.47",
@@ -29,7 +30,9 @@ COMPARED = {
 
 def studies() -> str:
     """A row for every recipe that was measured."""
-    return markdown(study_table({name: Study.load(ROOT / "results" / f"{name}.json") for name in STUDIES}))
+    rows = study_table({name: Study.load(ROOT / "results" / f"{name}.json") for name in STUDIES})
+    alone = study_table({TWO_CORES: Study.load(ROOT / "results" / "single" / f"{TWO_CORES}.json")})
+    return markdown([*rows, *alone[1:]])
 
 
 def pupils() -> str:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import math
+import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
+
+from deadline import Deadline, LateError
 
 from sparsegate.record import Record
 from sparsegate.reproduce import RECIPES
@@ -20,22 +24,31 @@ def main() -> None:
     parser.add_argument("recipes", nargs="+", choices=list(RECIPES))
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--processes", type=int, default=1, help="runs at a time; more than one pays on a GPU")
+    parser.add_argument("--limit", type=float, default=math.inf, help="seconds after which no run goes on")
     parser.add_argument("--folder", type=Path, default=Path("runs"))
     parser.add_argument("--results", type=Path, default=Path("results"))
     options = parser.parse_args()
     runs = {
         name: [dataclasses.replace(RECIPES[name](), seed=seed) for seed in options.seeds] for name in options.recipes
     }
+    end = time.time() + options.limit
     with ProcessPoolExecutor(options.processes, mp_context=get_context("spawn")) as pool:
         waiting = {
-            name: [pool.submit(_trained, name, run, options.folder) for run in each] for name, each in runs.items()
+            name: [pool.submit(_trained, name, run, options.folder, end) for run in each] for name, each in runs.items()
         }
         for name, each in waiting.items():
-            _report(name, tuple(one.result() for one in each), options.processes, options.results)
+            records = tuple(record for one in each if (record := one.result()) is not None)
+            if len(records) == len(each):
+                _report(name, records, options.processes, options.results)
 
 
-def _trained(name: str, run: Run[Any], folder: Path) -> Record:
-    return train(run, folder=folder, command=f"sparsegate train {name} --seed {run.seed}")
+def _trained(name: str, run: Run[Any], folder: Path, end: float) -> Record | None:
+    """The record of a run, none if it has not ended in time."""
+    try:
+        return train(run, folder=folder, watch=Deadline(end), command=f"sparsegate train {name} --seed {run.seed}")
+    except LateError as error:
+        print(f"{name} {run.seed} has not ended: {error}", flush=True)
+        return None
 
 
 def _report(name: str, records: tuple[Record, ...], processes: int, folder: Path) -> None:

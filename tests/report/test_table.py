@@ -1,7 +1,10 @@
-"""The layer table shows what a record counts."""
+"""The tables show what records count."""
+
+import dataclasses
 
 from sparsegate.record import Layer, Record
-from sparsegate.report import layer_table
+from sparsegate.report import layer_table, study_table
+from sparsegate.study import Study
 
 
 def record(*layers):
@@ -32,3 +35,14 @@ def test_thousands_are_grouped():
 def test_every_row_has_as_many_cells_as_there_are_heads():
     rows = layer_table(record(Layer("a.weight", (1, 1), 1, 1), Layer("b.weight", (1, 1), 1, 0)))
     assert {len(row) for row in rows} == {6}
+
+
+def test_a_study_of_one_seed_has_no_spread():
+    layer = Layer("fc1.weight", (800, 500), 400_000, 2000)
+    one = dataclasses.replace(record(layer), machine={"gpu": None, "cores": 2}, test=99.3, seconds=90.0)
+    other = dataclasses.replace(one, test=99.5)
+    assert study_table({"toy": Study("toy", "", (one,))})[1:] == [
+        ("`toy` (one seed)", "2,000", "200x", "200x", "99.30 %", "1.5", "2 cores")
+    ]
+    several = study_table({"toy": Study("toy", "", (one, other))})[1]
+    assert (several[0], several[4]) == ("`toy` (2 seeds)", "99.40 ± 0.14 %")

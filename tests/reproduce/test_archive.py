@@ -54,6 +54,13 @@ def test_records_of_several_studies_in_one_file_count_in_folders_below_too(run, 
     assert Archive(results=tmp_path).record(run) == record
 
 
+def test_of_two_records_of_one_run_the_one_at_the_top_of_the_folder_counts(run, record, tmp_path):
+    (tmp_path / "single").mkdir()
+    Study("toy", "", (dataclasses.replace(record, seconds=600.0),)).save(tmp_path / "single" / "toy.json")
+    Study("toy", "", (record,)).save(tmp_path / "toy.json")
+    assert Archive(results=tmp_path).record(run) == record
+
+
 def test_a_record_of_another_setting_does_not_count(run, record, tmp_path):
     Study("toy", "", (record,)).save(tmp_path / "any.json")
     archive = Archive(results=tmp_path)

@@ -62,18 +62,19 @@ def _study_row(name: str, study: Study) -> Row:
     kept, rate = study.summary(lambda record: record.kept), study.summary(lambda record: record.rate)
     with_biases = study.summary(lambda record: record.rate_with_biases)
     test = study.summary(lambda record: record.test)
-    machine = study.records[0].machine
+    machine, seeds = study.records[0].machine, len(study.records)
     minutes = study.summary(lambda record: record.seconds / 60)
     return (
-        f"`{name}` ({len(study.records)} seeds)",
-        _spread(kept, 0),
-        _spread(rate, 0) + "x",
+        f"`{name}` ({seeds} seeds)" if seeds > 1 else f"`{name}` (one seed)",
+        _spread(kept, 0, seeds),
+        _spread(rate, 0, seeds) + "x",
         f"{with_biases.mean:.0f}x",
-        _spread(test, 2) + " %",
+        _spread(test, 2, seeds) + " %",
         f"{minutes.mean:.1f}",
         machine["gpu"] or f"{machine['cores']} cores",
     )
 
 
-def _spread(summary: Summary, digits: int) -> str:
-    return f"{summary.mean:,.{digits}f} ± {summary.spread:,.{digits}f}"
+def _spread(summary: Summary, digits: int, seeds: int) -> str:
+    """The mean with its spread, which one seed does not have."""
+    return f"{summary.mean:,.{digits}f}" + (f" ± {summary.spread:,.{digits}f}" if seeds > 1 else "")

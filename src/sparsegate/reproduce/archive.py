@@ -70,7 +70,8 @@ def save_studies(path: Path, title: str, command: str, studies: Mapping[str, Stu
 
 
 def _all_records(folder: Path) -> Iterator[Record]:
-    for path in sorted(folder.rglob("*.json")):
+    # Those deeper in the folder first: where two are of one run, the study at the top counts.
+    for path in sorted(folder.rglob("*.json"), key=lambda path: (-len(path.parts), path)):
         value = json.loads(path.read_text())
         if isinstance(value, dict):
             for study in (value, *value.get("studies", {}).values()):
