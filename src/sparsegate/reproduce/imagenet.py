@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sparsegate.study import Study
+from sparsegate.study import Study, Summary
 
 from . import paper
 from .contest import Entry
@@ -99,13 +99,23 @@ def lost(network: str, studies: Mapping[str, Study]) -> tuple[Claim, ...]:
     if ours is None or whole is None:
         return (Claim(text, None),)
     sparse, full = Entry("", ours), Entry("", whole)
-    difference = sparse.test.mean - full.test.mean
-    noise = 2 * math.hypot(sparse.noise(full.test.spread), full.noise(sparse.test.spread))
+    difference, noise = _difference(sparse, full)
     evidence = (
         f"{difference:+.2f} ± {noise:.2f} at {sparse.rate.mean:.1f}x, on other data: "
         f"{sparse.test.mean:.2f} % against {full.test.mean:.2f} %"
     )
     return (Claim(text, difference >= fall - noise, evidence),)
+
+
+def _difference(sparse: Entry, full: Entry) -> tuple[float, float]:
+    """What a network has more than the dense one, and two standard errors; by seed, since each began with its own."""
+    before = {record.run["seed"]: record.test for record in full.study.records}
+    pairs = [record.test - before[seed] for record in sparse.study.records if (seed := record.run["seed"]) in before]
+    if len(pairs) > 1:
+        found = Summary.of(pairs)
+        return found.mean, 2 * found.spread / math.sqrt(len(pairs))
+    noise = 2 * math.hypot(sparse.noise(full.test.spread), full.noise(sparse.test.spread))
+    return sparse.test.mean - full.test.mean, noise
 
 
 def notes(network: str, study: Study | None) -> tuple[str, ...]:
