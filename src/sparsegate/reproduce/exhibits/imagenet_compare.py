@@ -17,6 +17,8 @@ from ..verdict import Check, Tolerance
 
 HEADS: Row = ("method", "parameters", "with indices", "top-1 accuracy", "against dense", "rate", "whose")
 TICKS = (1, 2, 5, 10, 20, 50, 100, 200, 500)
+FALLS = (1, 0, -1, -2, -5, -10, -20, -50)
+LINEAR = 2  # points: what is lost beyond that is drawn ever closer
 CURVE = "The picture shows every network against its own dense one, because ours are of other data than the paper's."
 
 
@@ -57,14 +59,21 @@ class ImagenetCompare(Exhibit):
             return False
         axes = figure.subplots()
         table = NETWORKS[self.network].compare
-        for label in (row for row in table.rows if _paper_fall(table, row) is not None and row != BASELINE):
-            place = _value(table, label, "rate"), _paper_fall(table, label)
-            axes.plot(*place, marker="o", color=INK[3], linestyle="none")
-            axes.annotate(label, place, xytext=(6, -3), textcoords="offset points", fontsize="small", color=INK[3])
+        for label in (row for row in table.rows if row != BASELINE):
+            rate_there, fall_there = _value(table, label, "rate"), _paper_fall(table, label)
+            if rate_there is not None and fall_there is not None:
+                place = rate_there, fall_there
+                axes.plot(*place, marker="o", color=INK[3], linestyle="none")
+                beside = (-4, -14 if fall_there < 0 else 6)
+                axes.annotate(label, place, xytext=beside, textcoords="offset points", fontsize="small", color=INK[3])
         rate, fall, noise = points.values()
         axes.errorbar(rate, fall, yerr=noise, marker="s", color=INK[0], capsize=3, label="learned gates, ours")
         axes.axhline(0, color=INK[3], linewidth=1, linestyle=":")
         axes.set(xscale="log", xlabel="times fewer weights", ylabel="accuracy against dense, points")
+        axes.set_yscale("symlog", linthresh=LINEAR, linscale=LINEAR)
+        axes.set_ylim(bottom=1.5 * min(-LINEAR, *fall))
+        axes.set_yticks([each for each in FALLS if each >= 2 * min(fall) or each >= -LINEAR])
+        axes.yaxis.set_major_formatter("{x:+g}")
         axes.set_xticks([each for each in TICKS if each <= 2 * max(rate)], minor=False)
         axes.set_xticks([], minor=True)
         axes.xaxis.set_major_formatter("{x:g}x")
