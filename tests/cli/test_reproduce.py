@@ -30,7 +30,7 @@ def test_committed_records_make_a_table_at_once(tmp_path, capsys, monkeypatch):
     assert main(["reproduce", "lambda-table", "--results", str(ROOT / "results")]) == 0
     out = capsys.readouterr().out
     assert "Table 5" in out
-    assert "training" not in out
+    assert "training takes" not in out
     found = json.loads((tmp_path / "reproduced" / "lambda-table" / "lambda-table.json").read_text())
     assert len(found["checks"]) == 12
     assert all(check["ours"] is not None for check in found["checks"])

@@ -12,7 +12,7 @@ from sparsegate.study import Study
 from sparsegate.train import Run
 
 
-def study(network, rate=1.0, test=50.0, *, extra_layers=0):
+def study(network, rate=1.0, test=50.0, *, extra_layers=0, apart=0.1):
     """Two seeds of a network whose layers have a hundred weights, of which the last two share what is left."""
     count = NETWORKS[network].parts["total"].stop + extra_layers
     kept = round(100 * count / rate) - 100 * (count - 2) if rate > 1 else 200
@@ -22,7 +22,8 @@ def study(network, rate=1.0, test=50.0, *, extra_layers=0):
     # The weights that a run began with need not be here where it is read.
     run = {**Run(model=network, data="flowers", epochs=3, method=method).to_json(), "weights": "runs/elsewhere"}
     record = Record("name", run, "", {}, {}, layers, 0, 0, 50.0, test, (), 1.0)
-    return Study(f"{network}-toy", "python benchmarks/toy.py", (record, dataclasses.replace(record, test=test + 0.1)))
+    other = dataclasses.replace(record, run=run | {"seed": 1}, test=test + apart)
+    return Study(f"{network}-toy", "python benchmarks/toy.py", (record, other))
 
 
 def toys(network):
@@ -74,6 +75,13 @@ def test_a_network_may_lose_no_more_than_the_papers(test, verdict):
         (claim,) = EXHIBITS[name].findings(studies).claims
         assert claim.verdict == verdict
         assert f"{test - 60:+.2f}" in claim.evidence
+
+
+def test_what_is_lost_is_counted_by_seed_however_far_seeds_lie_apart():
+    studies = {"dense": study("vgg16", 1.0, 60.0, apart=10.0), "gates": study("vgg16", 1.1, 59.0, apart=10.2)}
+    (claim,) = EXHIBITS["vgg16-compare"].findings(studies).claims
+    assert claim.verdict == "does not hold"
+    assert "-0.90 ± 0.20" in claim.evidence
 
 
 def test_a_network_with_other_layers_is_no_row_of_the_papers():
