@@ -22,11 +22,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from deadline import Deadline, LateError
 
 from sparsegate.record import Epoch, Record
 from sparsegate.reproduce import RECIPES
 from sparsegate.study import Study
-from sparsegate.train import DivergedError, Run, Teacher, Watcher, train
+from sparsegate.train import DivergedError, Run, Teacher, train
 
 
 @dataclass(frozen=True)
@@ -127,24 +128,15 @@ class Job:
         return dataclasses.replace(run, lr=pace * run.lr, weights=folder, distil=teacher)
 
 
-class TimeUp(Exception):  # noqa: N818
-    """The time is over."""
-
-
 class Dead(Exception):  # noqa: N818
     """The network says the same of every image."""
 
 
-class Limit(Watcher):
+class Limit(Deadline):
     """Ends a run when the time is over, or when the network has not learned anything for long."""
 
-    def __init__(self, deadline: float) -> None:
-        self.deadline = deadline
-
     def measured(self, epoch: Epoch) -> None:
-        if time.time() > self.deadline:
-            print(f"the time is over: epoch {epoch.epoch}, {epoch.validation:.2f} %, {epoch.kept:,} kept", flush=True)
-            raise TimeUp
+        super().measured(epoch)
         if epoch.epoch > PATIENCE and epoch.validation < CHANCE:
             raise Dead(f"{epoch.validation:.2f} % after epoch {epoch.epoch}, {epoch.kept:,} kept")
 
@@ -169,7 +161,8 @@ def work(plan: Plan, task: Task) -> None:
             continue
         try:
             pace = max(pace, _do(job, task))
-        except TimeUp:
+        except LateError as error:
+            print(f"{job.recipe} {job.seed}: {error}", flush=True)
             return
         except Exception:  # the other runs go on
             traceback.print_exc()

@@ -25,6 +25,7 @@ from sparsegate.gates import (
 from sparsegate.optimizer import GateSGD
 from sparsegate.penalty import Penalty
 from sparsegate.target import Target
+from sparsegate.target.goal import falling
 
 STEPS = 200  # the four phases end at 30, 120, 160 and 200
 
@@ -126,6 +127,13 @@ def test_the_same_defaults_end_on_the_target_whatever_the_model_the_draw_and_the
 @pytest.mark.parametrize("start", [0.9, LargestWeights(keep=0.3), Graded(), 0.3])
 def test_gates_may_start_anywhere(start):
     assert sum(Training(Target(weights=60), start=start).run().kept()) == 60
+
+
+@pytest.mark.parametrize("step", [50, 70, 100, 130])
+def test_gates_that_hardly_move_by_themselves_still_follow_the_schedule(step):
+    target = Target(keep=0.1, travel=0.01)
+    kept = sum(Training(target, start=Graded()).run(step).kept())
+    assert kept == pytest.approx(falling(target, step / STEPS, start=780.0, end=78.0), rel=0.1)
 
 
 class Uneven(nn.Module):

@@ -32,7 +32,7 @@ GOALS: dict[str, Callable[[Target, GatesView], Goal]] = {
     "path": lambda *_: Held(),
 }
 AT_ONCE, LASTING = 0.5, 0.1  # shares of the distance to the budget that the next price makes up for, and later ones
-HIGHEST = 30.0  # the price's limit, as a multiple of the average push of the loss
+HIGHEST = 30.0  # the price's limit near the budget, as a multiple of the average push of the loss
 FARTHEST = 0.5  # by which a gate can be away from the edge
 INTERVAL = 10  # steps between two changes of the price; fewer in short trainings
 
@@ -50,9 +50,9 @@ class Control:
     """Knows where a training with a target stands, and moves the price.
 
     The price is a dual variable. Every few steps a bisection on the gates finds by how much all of them would have to
-    move so that the scheduled number is open; the price of the next steps makes up for a part of that. Nothing of
-    this waits for a GPU. The unit of movement is the average push of the loss on a gate in the dense phase, so that the
-    network's size and the loss's scale do not matter.
+    move so that the scheduled number is open; the price of the next steps makes up for a part of that, or for all of it
+    where it is far. Nothing of this waits for a GPU. The unit of movement is the average push of the loss on a gate in
+    the dense phase, so that the network's size and the loss's scale do not matter.
     """
 
     def __init__(
