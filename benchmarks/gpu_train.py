@@ -63,7 +63,8 @@ PLANS = {
     "cifar10": Plan(
         "vgg16-cifar10-dense",
         "",
-        ("vgg16-cifar10-1000x", "vgg16-cifar10-100x", "vgg16-cifar10-25x"),
+        ("vgg16-cifar10-25x", "vgg16-cifar10-100x", "vgg16-cifar10-1000x"),
+        taught=True,
     ),
 }
 COMMAND = "python benchmarks/gpu_train.py --data data --runs runs --out results"

@@ -13,7 +13,7 @@ from sparsegate.fused import can_go_fast, move_gates_in_one_pass
 from sparsegate.gates import require_gates
 from sparsegate.penalty import Penalty, Slope
 from sparsegate.sharded import local
-from sparsegate.target import Control, Found, Motion, Target
+from sparsegate.target import Control, Found, Motion, Target, place_
 
 
 class GateSGD(Optimizer):
@@ -131,6 +131,10 @@ class GateSGD(Optimizer):
     def _follow(self, control: Control, group: dict[str, Any]) -> None:
         """Moves every gate once on the way to a target."""
         params = group["params"]
+        if control.listens:
+            self._hear(params)
+        elif control.places:
+            place_(params, [self.state[param].pop("heard") for param in params])
         motion = control.motion(group["lr"])
         if not control.frozen:
             speeds = self._pushed(params, group["momentum"])
@@ -169,6 +173,13 @@ class GateSGD(Optimizer):
         if pushed:
             torch._foreach_add_([speed for speed, _ in pushed], [local(grad) for _, grad in pushed])
         return speeds
+
+    def _hear(self, params: list[Tensor]) -> None:
+        """Adds the squares of the loss's pushes to what was heard before."""
+        for param in params:
+            heard = self.state[param].setdefault("heard", torch.zeros_like(param))
+            if param.grad is not None:
+                local(heard).addcmul_(local(param.grad), local(param.grad))
 
     def _speed(self, param: Tensor) -> Tensor:
         state = self.state[param]

@@ -2,7 +2,8 @@
 
 from .control import Control, Motion
 from .found import Found
+from .listen import place_
 from .target import Target
 from .unreachable import UnreachableTarget
 
-__all__ = ["Control", "Found", "Motion", "Target", "UnreachableTarget"]
+__all__ = ["Control", "Found", "Motion", "Target", "UnreachableTarget", "place_"]

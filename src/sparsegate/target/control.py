@@ -98,6 +98,16 @@ class Control:
         price = float(self._sum / self._weight.clamp_min(1e-30))
         return Found(asked, self._view.num_open(), self._num_gates, price, self._path.prices(), self.frozen)
 
+    @property
+    def listens(self) -> bool:
+        """Whether it wants to hear what the loss says about every gate."""
+        return self.target.listen and self.progress < self.target.begin
+
+    @property
+    def places(self) -> bool:
+        """Whether this is the moment at which gates take the places that what was heard gives them."""
+        return self.target.listen and not self.listens and not self._push
+
     def motion(self, lr: float) -> Motion | None:
         """How gates move in this step; none while they stand still."""
         if self.frozen or self.progress < self.target.begin:

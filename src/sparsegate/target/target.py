@@ -56,6 +56,9 @@ class Target:
     evenly: float = 0.0
     """The unit in which gates move: 0, the average push in the network; 1, that in their own layer; or between them."""
 
+    listen: bool = False
+    """Whether gates take their first places by what the loss says about each up to `begin`: for trained weights."""
+
     def __post_init__(self) -> None:
         asked = [name for name in WISHES if getattr(self, name) is not None]
         if len(asked) > 1:
