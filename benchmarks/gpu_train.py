@@ -125,8 +125,9 @@ class Job:
             first = str(task.data / self.plan.first)
             return dataclasses.replace(run, weights=first, new_head=head) if self.plan.first else run
         folder = str(task.runs / self.dense.run(task).name)
-        teacher = Teacher(folder, temperature=2.0) if self.plan.taught else Teacher()
-        return dataclasses.replace(run, lr=pace * run.lr, weights=folder, distil=teacher)
+        run = dataclasses.replace(run, lr=pace * run.lr, weights=folder)
+        teacher = Teacher(folder, temperature=2.0)  # says more of a label than smoothing it would
+        return dataclasses.replace(run, distil=teacher, label_smoothing=0.0) if self.plan.taught else run
 
 
 class Dead(Exception):  # noqa: N818

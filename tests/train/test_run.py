@@ -100,6 +100,7 @@ BAD_METHOD = [
     ({"gate_lr": NAN}, "gate_lr is zero or more"),
     ({"graded": True, "keep": 0.1}, "graded gates all start open, and keep closes some"),
     ({"gate_momentum": 1.0}, r"gate_momentum in \[0, 1\)"),
+    ({"target": Target(keep=0.1, listen=True), "graded": True}, "places from the loss; leave keep, keeps and graded"),
 ]
 
 

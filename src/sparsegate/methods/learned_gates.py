@@ -189,6 +189,8 @@ class LearnedGates(Method):
         idle = [name for name, value in defaults.items() if getattr(self, name) != value]
         if self.target and idle:
             raise ValueError(f"with a target, {' and '.join(idle)} would have no effect; leave one or the other out")
+        if self.target.listen and (self.graded or self.keep is not None or self.keeps):
+            raise ValueError("gates that listen get their places from the loss; leave keep, keeps and graded out")
         if self.target and self.update != "apart":
             raise ValueError(f"a target moves the gates by themselves, got update {self.update}; use update apart")
 

@@ -73,6 +73,8 @@ class Target:
                 f"wanted 0 < begin < reach <= freeze < 1, got begin={self.begin}, reach={self.reach}, "
                 f"freeze={self.freeze}"
             )
+        if self.listen and not self:
+            raise ValueError(f"listen is a part of a target; ask for one of {', '.join(WISHES)} as well")
         if not 0 <= self.evenly <= 1:
             raise ValueError(f"evenly is in [0, 1], got {self.evenly}")
         if not self.travel > 0:
