@@ -110,7 +110,7 @@ def test_a_census_of_a_sharded_sampled_model_is_the_same_on_every_process(fsdp):
 
 
 def test_a_sharded_model_ends_on_a_target_with_the_mask_of_one_process(fsdp):
-    for target in ("aimed", "sized"):
+    for target in ("aimed", "sized", "listening"):
         assert fsdp[0][target]["together"] == fsdp[1][target]["together"]
         together, alone = (fsdp[0][target][each] for each in ("together", "alone"))
         assert together["masks"] == alone["masks"]

@@ -141,6 +141,7 @@ def main(folder: Path) -> None:
         "sample": sampled(rank),
         "aimed": both(rank, Target(weights=20)),
         "sized": both(rank, Target(bytes=260)),
+        "listening": both(rank, Target(weights=20, travel=0.01, listen=True)),
         "gate": message(lambda: gate(sharded(plain()))),
     }
     (folder / f"{rank}.json").write_text(json.dumps(found))
