@@ -21,13 +21,13 @@ def rows(folder: Path, family: str) -> list[dict[str, Any]]:
     """All studies of a network on its data, the dense one first, then by rate."""
     studies = {path.stem: Study.load(path) for path in folder.glob(f"{family}*.json")}
     dense = studies.get(f"{family}-dense")
-    baselines = {record.run["seed"]: record for record in dense.records} if dense else {}
+    baselines = {record.name: record for record in dense.records} if dense else {}
     found = [_row(recipe, study, baselines) for recipe, study in studies.items()]
     return sorted(found, key=lambda row: float(row["rate"]))
 
 
-def _row(recipe: str, study: Study, baselines: dict[int, Record]) -> dict[str, Any]:
-    pairs = [(baselines.get(record.run["seed"]), record) for record in study.records]
+def _row(recipe: str, study: Study, baselines: dict[str, Record]) -> dict[str, Any]:
+    pairs = [(_began_with(record, baselines), record) for record in study.records]
     lost = [round(dense.test - record.test, 4) for dense, record in pairs if dense is not None]
     return {
         "recipe": recipe,
@@ -41,6 +41,11 @@ def _row(recipe: str, study: Study, baselines: dict[int, Record]) -> dict[str, A
     }
 
 
+def _began_with(record: Record, baselines: dict[str, Record]) -> Record | None:
+    """The dense network whose weights a run began with, itself if it is one; none if that was made anew since."""
+    return baselines.get(record.name) or baselines.get(Path(record.run["weights"]).name)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--results", type=Path, default=Path("results"))
@@ -51,10 +56,10 @@ def main() -> None:
     content = {"title": title, "command": "python benchmarks/rates.py --out results/rates.json", "curves": curves}
     args.out.write_text(json.dumps(content, indent=1) + "\n")
     for row in (row for each in curves.values() for row in each):
-        test, lost = row["test"], row["lost"] or {"mean": 0.0}
+        test, lost = row["test"], "unknown" if row["lost"] is None else f"{row['lost']['mean']:+.2f}"
         print(
             f"{row['recipe']:28} {row['rate']:8.1f}x {test['mean']:6.2f} +- {test['spread']:.2f} %, "
-            f"{lost['mean']:+.2f} lost, {len(row['seeds'])} seeds"
+            f"{lost} lost, {len(row['seeds'])} seeds"
         )
 
 

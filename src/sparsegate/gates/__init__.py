@@ -5,7 +5,7 @@ from .census import UNDECIDED, Census, ClosedLayer, Reading, has_closed, histogr
 from .draw import Draw, Sample, Threshold
 from .finish import finish
 from .gate import Gate, where_open
-from .graded import LOWEST, SLOPE, Graded, tail_sums
+from .graded import Graded
 from .install import check_finished, gate, gated_weights, gates, require_gates, unwrapped, weights
 from .select import Select
 from .start import Constant, LargestWeights, Start

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from .start import Start
 
 LOWEST = 0.51  # still open
-SLOPE = 1 / 32  # by how much a gate is lower for a share that is ten times smaller
-BINS = 2**19  # of the numbers from zero up, in the order of their bits
 COARSE = 12  # bits of a number that do not matter for its bin: 11 of the 23 behind the point are left
 
 
@@ -32,7 +29,7 @@ class Graded(Start):
     # Differs from Lee et al.: weights that are equal in their first eleven bits count as equal, so that nothing need be
     # sorted, which takes ten seconds for the hundred million weights of a large layer.
 
-    slope: float = SLOPE
+    slope: float = 1 / 32
     """By how much a gate is lower for a share that is ten times smaller."""
 
     def __post_init__(self) -> None:
@@ -44,20 +41,9 @@ class Graded(Start):
         sizes = weight.detach().float().abs()
         if not sizes.isfinite().all():
             raise ValueError("gates by the size of weights need weights that are numbers, got some that are none")
-        squares = sizes.square_()
-        sums, bins = tail_sums(squares)
-        shares = squares.div_(sums[bins])
+        bins = sizes.view(torch.int32) >> COARSE  # numbers from zero up are in the order of their bits
+        sums = torch.bincount(bins.flatten(), weights=sizes.flatten().double().square_())
+        no_smaller = sums.flip(0).cumsum(0).flip(0).float()
+        shares = sizes.square_().div_(no_smaller[bins])
         gate = shares.log10_().mul_(self.slope).add_(1).nan_to_num_(nan=LOWEST).clamp_(LOWEST, 1.0)
         return torch.empty_like(weight, dtype=torch.float32).copy_(gate)
-
-
-def tail_sums(
-    squares: Float[Tensor, "*shape"], total: Callable[[Tensor], Tensor] = lambda here: here
-) -> tuple[Float[Tensor, " bin"], Int[Tensor, "*shape"]]:
-    """For every bin of numbers from zero up the sum of those that are no smaller, and the bin of each number.
-
-    `total` adds up what several processes have found, each in its part.
-    """
-    bins = squares.view(torch.int32) >> COARSE  # numbers from zero up are in the order of their bits
-    here = torch.bincount(bins.flatten(), weights=squares.flatten().double(), minlength=BINS)
-    return total(here).flip(0).cumsum(0).flip(0).float(), bins

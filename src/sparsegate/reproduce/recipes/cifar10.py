@@ -19,7 +19,7 @@ def vgg16_dense() -> Run[Dense]:
 
 def vgg16_25x() -> Run[LearnedGates]:
     """VGG-16 on CIFAR-10 with 96 % of its weights gone, from a dense run: --weights runs/vgg16-cifar-dense-..."""
-    return _vgg16(_at(25), epochs=30, lr=0.05, erase=8, label_smoothing=SMOOTH)
+    return _vgg16(_at(25), epochs=60, lr=0.05, erase=8, label_smoothing=SMOOTH)
 
 
 def vgg16_100x() -> Run[LearnedGates]:
@@ -29,7 +29,7 @@ def vgg16_100x() -> Run[LearnedGates]:
 
 def vgg16_1000x() -> Run[LearnedGates]:
     """VGG-16 on CIFAR-10 with 99.9 % of its weights gone, from a dense run: --weights runs/vgg16-cifar-dense-..."""
-    return _vgg16(_at(1000), epochs=150, lr=0.1, weight_decay=1e-4)
+    return _vgg16(_at(1000), epochs=80, lr=0.1, weight_decay=1e-4)
 
 
 def _at(rate: int) -> LearnedGates:
