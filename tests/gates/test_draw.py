@@ -104,3 +104,10 @@ def test_draws_are_equal_by_value_so_that_runs_can_be_compared():
     assert Threshold() == Threshold()
     assert Sample() == Sample()
     assert Sample() != Threshold()
+
+
+@pytest.mark.parametrize("lowered", [-0.4, 0.0, 0.13, 0.6])
+def test_lowered_thresholded_gates_are_counted_as_the_general_form_counts_them(lowered):
+    gate, by = torch.rand(40, 50, generator=torch.Generator().manual_seed(0)), torch.tensor(lowered)
+    kept = Threshold().num_kept(gate, lowered=by)
+    assert float(kept) == round(float(Draw.num_kept(Threshold(), gate, lowered=by)))

@@ -27,6 +27,10 @@ class Draw(abc.ABC):
     def keep(self, gate: Float[Tensor, "*shape"]) -> Float[Tensor, ""]:
         """The fraction of weights that a mask is expected to keep."""
 
+    def num_kept(self, gate: Float[Tensor, "*shape"], *, lowered: Tensor) -> Float[Tensor, ""]:
+        """How many weights a mask is expected to keep if all gates were lower by so much."""
+        return self.keep((gate - lowered).clamp(0.0, 1.0)) * gate.numel()  # a mean over one weight
+
     @abc.abstractmethod
     def variance(self, gate: Float[Tensor, "*shape"]) -> Float[Tensor, ""]:
         """The variance of one element of the mask, averaged over the gates."""
@@ -47,6 +51,10 @@ class Threshold(Draw):
     def keep(self, gate: Float[Tensor, "*shape"]) -> Float[Tensor, ""]:
         """The fraction of gates above 0.5."""
         return (gate > OPEN_ABOVE).float().mean()
+
+    def num_kept(self, gate: Float[Tensor, "*shape"], *, lowered: Tensor) -> Float[Tensor, ""]:
+        """The number of gates that are still above 0.5: one pass, where the general form takes five."""
+        return (gate > OPEN_ABOVE + lowered).sum().double()  # exact for a hundred million gates too
 
     def variance(self, gate: Float[Tensor, "*shape"]) -> Float[Tensor, ""]:
         """Zero: nothing is random."""

@@ -23,10 +23,7 @@ def num_true(masks: Iterable[Tensor]) -> int:
 
 def expected_open(gates: Sequence[Gate], shift: Tensor) -> Tensor:
     """How many weights drawn masks would keep if all gates were lower by `shift`."""
-    return total(
-        each.draw.keep((each.gate.detach() - shift).clamp(0.0, 1.0)) * each.gate.numel()  # a mean over one weight
-        for each in gates
-    )
+    return total(each.draw.num_kept(each.gate.detach(), lowered=shift) for each in gates)
 
 
 def shift_to(gates: Sequence[Gate], wanted: float, *, at_most: float) -> Tensor:
