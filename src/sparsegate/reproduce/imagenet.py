@@ -99,15 +99,15 @@ def lost(network: str, studies: Mapping[str, Study]) -> tuple[Claim, ...]:
     if ours is None or whole is None:
         return (Claim(text, None),)
     sparse, full = Entry("", ours), Entry("", whole)
-    difference, noise = _difference(sparse, full)
+    more, noise = difference(sparse, full)
     evidence = (
-        f"{difference:+.2f} ± {noise:.2f} at {sparse.rate.mean:.1f}x, on other data: "
+        f"{more:+.2f} ± {noise:.2f} at {sparse.rate.mean:.1f}x, on other data: "
         f"{sparse.test.mean:.2f} % against {full.test.mean:.2f} %"
     )
-    return (Claim(text, difference >= fall - noise, evidence),)
+    return (Claim(text, more >= fall - noise, evidence),)
 
 
-def _difference(sparse: Entry, full: Entry) -> tuple[float, float]:
+def difference(sparse: Entry, full: Entry) -> tuple[float, float]:
     """What a network has more than the dense one, and two standard errors; by seed, since each began with its own."""
     before = {record.run["seed"]: record.test for record in full.study.records}
     pairs = [record.test - before[seed] for record in sparse.study.records if (seed := record.run["seed"]) in before]

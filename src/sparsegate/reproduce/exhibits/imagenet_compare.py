@@ -11,7 +11,7 @@ from sparsegate.study import Study
 from ..contest import Entry
 from ..exhibit import Exhibit, Studies
 from ..findings import Findings, Row
-from ..imagenet import BASELINE, NETWORKS, dense, gated, lost, notes
+from ..imagenet import BASELINE, NETWORKS, dense, difference, gated, lost, notes
 from ..printed import PrintedTable
 from ..verdict import Check, Tolerance
 
@@ -104,17 +104,17 @@ def _row(entry: Entry, base: Study | None) -> Row:
 
 
 def _points(network: str, studies: Studies) -> dict[str, list[float]]:
-    """Rate, accuracy against the dense network, and the spread over seeds, of every study of learned gates."""
+    """Rate, accuracy against the dense network, and its two standard errors, of every study of learned gates."""
     base = dense(network, studies)
     entries = [Entry("", study) for study in studies.values()]
     gates = sorted((each for each in entries if each.is_gates), key=lambda each: each.rate.mean)
     if base is None or not gates:
         return {}
-    zero = Entry("", base).test.mean
+    more, noise = zip(*(difference(each, Entry("", base)) for each in gates), strict=True)
     return {
         "times fewer weights": [each.rate.mean for each in gates],
-        "accuracy against dense": [round(each.test.mean - zero, 4) for each in gates],
-        "spread over seeds": [each.test.spread for each in gates],
+        "accuracy against dense": [round(each, 4) for each in more],
+        "two standard errors": [round(each, 4) for each in noise],
     }
 
 
