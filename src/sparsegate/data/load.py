@@ -35,8 +35,14 @@ def _read_folder(folder: Path, storing: Storing) -> Dataset:
     """Photographs, CIFAR or idx files: whatever the folder has."""
     if is_image_folder(folder):
         return read_image_folder(folder, storing)
-    cifar = find_cifar(folder)
-    return cifar() if cifar else read_idx_folder(folder)
+    if cifar := find_cifar(folder):
+        return cifar()
+    if folder.is_dir() and not any(folder.glob("*-ubyte*")):
+        raise ValueError(
+            f"{folder} has no data that is known: neither train and val with a folder of photographs for each class, "
+            "nor the files of CIFAR-10 or CIFAR-100, nor idx files such as train-images-idx3-ubyte"
+        )
+    return read_idx_folder(folder)
 
 
 DATASETS: Registry[Callable[[Storing], Dataset]] = Registry(
