@@ -6,7 +6,7 @@ import abc
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Num
 from torch import Tensor
 
 OPEN_ABOVE = 0.5  # the paper's threshold; a gate of exactly 0.5 is closed
@@ -27,7 +27,7 @@ class Draw(abc.ABC):
     def keep(self, gate: Float[Tensor, "*shape"]) -> Float[Tensor, ""]:
         """The fraction of weights that a mask is expected to keep."""
 
-    def num_kept(self, gate: Float[Tensor, "*shape"], *, lowered: Tensor) -> Float[Tensor, ""]:
+    def num_kept(self, gate: Float[Tensor, "*shape"], *, lowered: Tensor) -> Num[Tensor, ""]:
         """How many weights a mask is expected to keep if all gates were lower by so much."""
         return self.keep((gate - lowered).clamp(0.0, 1.0)) * gate.numel()  # a mean over one weight
 
@@ -52,9 +52,9 @@ class Threshold(Draw):
         """The fraction of gates above 0.5."""
         return (gate > OPEN_ABOVE).float().mean()
 
-    def num_kept(self, gate: Float[Tensor, "*shape"], *, lowered: Tensor) -> Float[Tensor, ""]:
+    def num_kept(self, gate: Float[Tensor, "*shape"], *, lowered: Tensor) -> Num[Tensor, ""]:
         """The number of gates that are still above 0.5: one pass, where the general form takes five."""
-        return (gate > OPEN_ABOVE + lowered).sum().double()  # exact for a hundred million gates too
+        return (gate > OPEN_ABOVE + lowered).sum()
 
     def variance(self, gate: Float[Tensor, "*shape"]) -> Float[Tensor, ""]:
         """Zero: nothing is random."""

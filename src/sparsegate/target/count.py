@@ -23,7 +23,8 @@ def num_true(masks: Iterable[Tensor]) -> int:
 
 def expected_open(gates: Sequence[Gate], shift: Tensor) -> Tensor:
     """How many weights drawn masks would keep if all gates were lower by `shift`."""
-    return total(each.draw.num_kept(each.gate.detach(), lowered=shift) for each in gates)
+    # Exact for a hundred million gates too, which a float32 is not.
+    return total(each.draw.num_kept(each.gate.detach(), lowered=shift) for each in gates).double()
 
 
 def shift_to(gates: Sequence[Gate], wanted: float, *, at_most: float) -> Tensor:
