@@ -177,16 +177,20 @@ class GateSGD(Optimizer):
     def _hear(self, params: list[Tensor]) -> None:
         """Adds the squares of the loss's pushes to what was heard before."""
         for param in params:
-            heard = self.state[param].setdefault("heard", torch.zeros_like(param))
+            heard = self._kept(param, "heard")
             if param.grad is not None:
                 local(heard).addcmul_(local(param.grad), local(param.grad))
 
     def _speed(self, param: Tensor) -> Tensor:
+        return self._kept(param, "momentum_buffer")
+
+    def _kept(self, param: Tensor, name: str) -> Tensor:
+        """What the state has under a name for a gate, zero at first."""
         state = self.state[param]
-        if "momentum_buffer" not in state:
-            state["momentum_buffer"] = torch.zeros_like(param)
-        speed: Tensor = state["momentum_buffer"]
-        return speed
+        if name not in state:
+            state[name] = torch.zeros_like(param)
+        kept: Tensor = state[name]
+        return kept
 
 
 def _shift_(values: list[Tensor], speeds: list[Tensor], motion: Motion) -> None:

@@ -24,6 +24,7 @@ from sparsegate.target import Target
         ({"keep": 0.1, "reach": 0.9}, "0 < begin < reach"),
         ({"keep": 0.1, "freeze": 1.0}, "0 < begin < reach"),
         ({"keep": 0.1, "travel": 0.0}, "distance above zero"),
+        ({"listen": True}, "listen is a part of a target; ask for one of keep"),
     ],
 )
 def test_a_wish_out_of_range_is_an_error(options, message):

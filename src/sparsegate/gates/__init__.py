@@ -5,7 +5,7 @@ from .census import UNDECIDED, Census, ClosedLayer, Reading, has_closed, histogr
 from .draw import Draw, Sample, Threshold
 from .finish import finish
 from .gate import Gate, where_open
-from .graded import Graded
+from .graded import Graded, graded_
 from .install import check_finished, gate, gated_weights, gates, require_gates, unwrapped, weights
 from .select import Select
 from .start import Constant, LargestWeights, Start
@@ -30,6 +30,7 @@ __all__ = [
     "gate",
     "gated_weights",
     "gates",
+    "graded_",
     "has_closed",
     "histogram",
     "require_gates",

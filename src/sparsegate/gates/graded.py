@@ -11,6 +11,7 @@ from torch import Tensor
 from .start import Start
 
 LOWEST = 0.51  # still open
+SLOPE = 1 / 32
 COARSE = 12  # bits of a number that do not matter for its bin: 11 of the 23 behind the point are left
 
 
@@ -29,7 +30,7 @@ class Graded(Start):
     # Differs from Lee et al.: weights that are equal in their first eleven bits count as equal, so that nothing need be
     # sorted, which takes ten seconds for the hundred million weights of a large layer.
 
-    slope: float = 1 / 32
+    slope: float = SLOPE
     """By how much a gate is lower for a share that is ten times smaller."""
 
     def __post_init__(self) -> None:
@@ -45,5 +46,9 @@ class Graded(Start):
         sums = torch.bincount(bins.flatten(), weights=sizes.flatten().double().square_())
         no_smaller = sums.flip(0).cumsum(0).flip(0).float()
         shares = sizes.square_().div_(no_smaller[bins])
-        gate = shares.log10_().mul_(self.slope).add_(1).nan_to_num_(nan=LOWEST).clamp_(LOWEST, 1.0)
-        return torch.empty_like(weight, dtype=torch.float32).copy_(gate)
+        return torch.empty_like(weight, dtype=torch.float32).copy_(graded_(shares, self.slope))
+
+
+def graded_(shares: Float[Tensor, "*shape"], slope: float = SLOPE) -> Float[Tensor, "*shape"]:
+    """Gates for shares of something, in their place: one for a share of one, lower by `slope` for a tenth, all open."""
+    return shares.log10_().mul_(slope).add_(1).nan_to_num_(nan=LOWEST).clamp_(LOWEST, 1.0)

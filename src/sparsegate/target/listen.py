@@ -7,10 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from sparsegate.gates import graded_
 from sparsegate.sharded import local, whole
-
-LOWEST = 0.51  # still open
-SLOPE = 1 / 32  # by how much a gate is lower for squares that are ten times smaller
 
 
 @torch.no_grad()
@@ -23,5 +21,4 @@ def place_(gates: Sequence[Tensor], heard: Sequence[Tensor]) -> None:
     """
     largest = torch.stack([whole(squares.amax()) for squares in heard]).amax()
     for gate, squares in zip(gates, heard, strict=True):
-        placed = local(squares).div(largest).log10_().mul_(SLOPE).add_(1)
-        local(gate).copy_(placed.nan_to_num_(nan=LOWEST).clamp_(LOWEST, 1.0))
+        local(gate).copy_(graded_(local(squares).div(largest)))
