@@ -27,12 +27,12 @@ from deadline import Deadline, LateError
 from sparsegate.record import Epoch, Record
 from sparsegate.reproduce import RECIPES
 from sparsegate.study import Study
-from sparsegate.train import DivergedError, Run, Teacher, train
+from sparsegate.train import DivergedError, Run, train
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The recipes of one network."""
+    """The recipes of one network, whose dense form also teaches those that begin with it."""
 
     dense: str
     first: str
@@ -41,8 +41,6 @@ class Plan:
     """With every seed."""
     more: tuple[str, ...] = ()
     """If there is time left."""
-    taught: bool = False
-    """Whether the dense network also teaches what begins with it."""
 
 
 PLANS = {
@@ -51,24 +49,22 @@ PLANS = {
         "alexnet_features.safetensors",
         ("alexnet-imagenette", "alexnet-imagenette-36x"),
         ("alexnet-imagenette-100x", "alexnet-imagenette-300x"),
-        taught=True,
     ),
     "vgg16": Plan(
         "vgg16-imagenette-dense",
         "vgg16_features.safetensors",
         ("vgg16-imagenette", "vgg16-imagenette-34x"),
         ("vgg16-imagenette-100x", "vgg16-imagenette-300x"),
-        taught=True,
     ),
     "cifar10": Plan(
         "vgg16-cifar10-dense",
         "",
         ("vgg16-cifar10-25x", "vgg16-cifar10-100x", "vgg16-cifar10-1000x"),
-        taught=True,
     ),
 }
 COMMAND = "python benchmarks/gpu_train.py --data data --runs runs --out results"
 PATIENCE, CHANCE = 3, 15.0  # epochs, and an accuracy that is hardly above chance
+TOLD = 10  # of so many epochs one is told about
 ASIDE = 12.0  # seconds before the first epoch and after the last
 
 
@@ -115,7 +111,8 @@ class Job:
     def fresh(self, task: Task) -> Run[Any]:
         """The recipe with the seed."""
         run = dataclasses.replace(RECIPES[self.recipe](), seed=self.seed)
-        return dataclasses.replace(run, epochs=2, batch_size=8, precision="fp32") if task.short else run
+        short = {"epochs": 2, "batch_size": 8, "precision": "fp32", "compile": False}
+        return dataclasses.replace(run, **short) if task.short else run
 
     def run(self, task: Task, *, pace: float = 1.0) -> Run[Any]:
         """The run, with the weights that it begins with and a part of its learning rate."""
@@ -126,8 +123,8 @@ class Job:
             return dataclasses.replace(run, weights=first, new_head=head) if self.plan.first else run
         folder = str(task.runs / self.dense.run(task).name)
         run = dataclasses.replace(run, lr=pace * run.lr, weights=folder)
-        teacher = Teacher(folder, temperature=2.0)  # says more of a label than smoothing it would
-        return dataclasses.replace(run, distil=teacher, label_smoothing=0.0) if self.plan.taught else run
+        # a teacher says more of a label than smoothing it would
+        return dataclasses.replace(run, distil=dataclasses.replace(run.distil, teacher=folder), label_smoothing=0.0)
 
 
 class Dead(Exception):  # noqa: N818
@@ -135,10 +132,17 @@ class Dead(Exception):  # noqa: N818
 
 
 class Limit(Deadline):
-    """Ends a run when the time is over, or when the network has not learned anything for long."""
+    """Ends a run when the time is over, or when the network has not learned anything for long; says how it goes."""
+
+    def __init__(self, end: float, name: str) -> None:
+        super().__init__(end)
+        self.name, self.start = name, time.time()
 
     def measured(self, epoch: Epoch) -> None:
         super().measured(epoch)
+        if epoch.epoch % TOLD == 1:
+            at = f"epoch {epoch.epoch} after {time.time() - self.start:.0f} s"
+            print(f"{self.name}: {at}, {epoch.validation:.2f} %, {epoch.kept:,} kept", flush=True)
         if epoch.epoch > PATIENCE and epoch.validation < CHANCE:
             raise Dead(f"{epoch.validation:.2f} % after epoch {epoch.epoch}, {epoch.kept:,} kept")
 
@@ -183,7 +187,7 @@ def _next(left: list[Job], task: Task) -> Job | None:
 def _do(job: Job, task: Task) -> float:
     """Trains, and returns the seconds of an epoch; a network that dies gets a smaller learning rate."""
     for pace in (1.0, 0.3, 0.1):
-        run, watch = job.run(task, pace=pace), Limit(task.deadline)
+        run, watch = job.run(task, pace=pace), Limit(task.deadline, f"{job.recipe} {job.seed}")
         try:
             record = train(run, folder=task.runs, watch=watch, command=COMMAND, save_every=10**6, pack=False)
             break

@@ -27,7 +27,7 @@ GATE_FLAGS = {
     "--gate-lr", "--gate-momentum", "--ramp", "--freeze", "--update", "--target.keep", "--target.weights",
     "--target.max-drop", "--target.bytes", "--target.price", "--target.path", "--target.baseline", "--target.begin",
     "--target.reach", "--target.freeze", "--target.travel", "--target.evenly",
-    "--target.listen", "--target.no-listen",
+    "--target.listen", "--target.no-listen", "--target.fall",
 }  # fmt: skip
 
 LIMITED = """

@@ -34,6 +34,7 @@ def weights_of(name, num_classes=1000):
 def starting(name):
     """The gates of small layers that have the names of a recipe's network, as the recipe starts them."""
     small = nn.Module()
+    small.add_module("dropout", nn.Dropout())  # the real networks have some, which recipes may let fade
     for path in weights_of(name):
         *above, last, _ = path.split(".")
         place = small

@@ -57,6 +57,13 @@ def test_a_number_falls_as_a_cube_to_what_was_asked():
     assert goal.budget(0.4) == pytest.approx(1000 + 99_000 / 8)
 
 
+def test_a_number_falls_by_the_same_factor_at_every_step_if_asked_to():
+    goal = Number(Target(keep=0.01, begin=0.2, reach=0.6, fall="factor"), World())
+    assert [goal.budget(progress) for progress in (0.0, 0.2, 0.3, 0.4, 0.6, 1.0)] == pytest.approx(
+        [100_000, 100_000, 100_000 / 10**0.5, 10_000, 1000, 1000]
+    )
+
+
 def test_a_number_above_what_is_open_is_wanted_from_the_beginning():
     assert Number(Target(weights=500), World(count=100)).budget(0.3) == 500
 

@@ -32,6 +32,13 @@ def test_a_wish_out_of_range_is_an_error(options, message):
         Target(**options)
 
 
+def test_a_fall_that_nobody_knows_is_an_error():
+    target = Target(keep=0.1)
+    object.__setattr__(target, "fall", "line")  # the tests check types when an object is made
+    with pytest.raises(ValueError, match="fall is one of cube, factor, got 'line'"):
+        target.__post_init__()
+
+
 def test_a_target_without_a_wish_is_false():
     assert not Target()
     assert Target().wish == ""

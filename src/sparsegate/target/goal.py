@@ -65,13 +65,15 @@ class Goal(abc.ABC):
 
 
 def falling(target: Target, progress: float, *, start: float, end: float) -> float:
-    """From `start` at `begin` to `end` at `reach`: fast at first, as a cube, since the last weights are the dear ones.
+    """From `start` at `begin` to `end` at `reach`: fast at first, since the last weights are the dear ones.
 
     >>> [round(falling(Target(begin=0.2, reach=0.6), at, start=1000.0, end=10.0)) for at in (0.1, 0.4, 0.6)]
     [1000, 134, 10]
+    >>> round(falling(Target(begin=0.2, reach=0.6, fall="factor"), 0.4, start=1000.0, end=10.0))
+    100
     """
-    done = min(1.0, max(0.0, (progress - target.begin) / (target.reach - target.begin)))
-    return end + (start - end) * (1 - done) ** 3
+    left = 1 - min(1.0, max(0.0, (progress - target.begin) / (target.reach - target.begin)))
+    return end * (start / end) ** left if target.fall == "factor" else end + (start - end) * left**3
 
 
 def largest(fits: Callable[[int], bool], low: int, high: int, *, tries: int) -> int:

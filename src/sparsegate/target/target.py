@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
+FALLS = ("cube", "factor")
 WISHES = ("keep", "weights", "max_drop", "bytes", "price", "path")
 
 
@@ -59,6 +61,9 @@ class Target:
     listen: bool = False
     """Whether gates take their first places by what the loss says about each up to `begin`: for trained weights."""
 
+    fall: Literal["cube", "factor"] = "cube"
+    """How the number of open gates falls: as a cube, or by the same factor at every step, for very few weights."""
+
     def __post_init__(self) -> None:
         asked = [name for name in WISHES if getattr(self, name) is not None]
         if len(asked) > 1:
@@ -77,6 +82,8 @@ class Target:
             raise ValueError(f"listen is a part of a target; ask for one of {', '.join(WISHES)} as well")
         if not 0 <= self.evenly <= 1:
             raise ValueError(f"evenly is in [0, 1], got {self.evenly}")
+        if self.fall not in FALLS:
+            raise ValueError(f"fall is one of {', '.join(FALLS)}, got {self.fall!r}")
         if not self.travel > 0:
             raise ValueError(f"travel is a distance above zero, got {self.travel}")
 

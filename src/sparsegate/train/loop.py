@@ -17,7 +17,6 @@ from torch.nn import functional as F
 from torch.optim import Optimizer
 
 from sparsegate.data import Dataset
-from sparsegate.distil import Distil
 from sparsegate.gates import Census, ClosedLayer, Reading, gates
 from sparsegate.moving import MovingAverage
 from sparsegate.record import Epoch, Record
@@ -29,7 +28,7 @@ from .diverged import check_finite
 from .evaluate import accuracy, count_biases, count_layers, count_sizes
 from .folder import RunFolder
 from .judge import SplitJudge
-from .network import teacher_network
+from .network import distil_of
 from .placement import elsewhere, placed
 from .provenance import machine, versions
 from .run import Run
@@ -76,7 +75,7 @@ class Loop:
         self.notes: list[str] = list(data.notes)
         self._shown: dict[str | tuple[str, type[Warning], int], int] = {}
         self._install(model)
-        self.teacher = self._teacher(data.num_classes) if run.distil else None
+        self.teacher = distil_of(run, data.num_classes, device) if run.distil else None
         self.epochs: list[Epoch] = []
         self.seconds = 0.0
         self.first_gates: tuple[int, ...] = ()
@@ -137,11 +136,6 @@ class Loop:
         self.average = None if run.average is None else MovingAverage(self.model, decay=run.average)
         with self._noting():
             run.method.set_out(self.model, self.own, self.judge, run.epochs * len(self.batches))
-
-    def _teacher(self, num_classes: int) -> Distil:
-        network = teacher_network(self.run.distil, num_classes)
-        network.to(self.accelerator.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
-        return Distil(network, self.run.distil.temperature, self.run.distil.share)
 
     def _saved(self) -> list[Optimizer]:
         """What is in a checkpoint beside the model."""

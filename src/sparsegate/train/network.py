@@ -10,13 +10,13 @@ from safetensors.torch import load_file
 from torch import nn
 
 from sparsegate.data import Dataset
+from sparsegate.distil import Distil
 from sparsegate.method import Method
 from sparsegate.models import MODELS, load_weights_
 
 from .evaluate import count_layers
 from .run import Run
 from .seed import fold
-from .teacher import Teacher
 from .weights import read_weights
 
 
@@ -42,9 +42,13 @@ def empty_network(run: Run[Any], num_classes: int = 10) -> nn.Module:
         return method.finish(method.rebuild(method.prepare(MODELS[run.model](num_classes=num_classes))))
 
 
-def teacher_network(teacher: Teacher, num_classes: int) -> nn.Module:
-    """The network of a finished run, to learn from."""
-    run = Run.from_json(json.loads((teacher.network.parent / "run.json").read_text()))
-    model = empty_network(run, num_classes)
+def distil_of(run: Run[Any], num_classes: int, device: torch.device) -> Distil:
+    """The loss with the run's teacher: the network of a finished run, on the device."""
+    teacher = run.distil
+    taught = Run.from_json(json.loads((teacher.network.parent / "run.json").read_text()))
+    model = empty_network(taught, num_classes)
     model.load_state_dict(load_file(teacher.network))
-    return model
+    model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+    if run.compile:
+        model.compile()
+    return Distil(model, teacher.temperature, teacher.share)

@@ -6,10 +6,11 @@ from typing import Any
 
 from sparsegate.methods import Dense, LearnedGates
 from sparsegate.target import Target
-from sparsegate.train import Run
+from sparsegate.train import Run, Teacher
 
 TRAVEL = 2.0  # some thousand steps
 SMOOTH = 0.1  # as long as a network can learn all training images by heart
+TAUGHT = Teacher(temperature=2.0, share=0.9)  # by the dense network: --distil.teacher names its folder
 
 
 def vgg16_dense() -> Run[Dense]:
@@ -19,23 +20,24 @@ def vgg16_dense() -> Run[Dense]:
 
 def vgg16_25x() -> Run[LearnedGates]:
     """VGG-16 on CIFAR-10 with 96 % of its weights gone, from a dense run: --weights runs/vgg16-cifar-dense-..."""
-    return _vgg16(_at(25), epochs=60, lr=0.05, erase=8, label_smoothing=SMOOTH)
+    return _vgg16(_at(25), epochs=120, lr=0.05, erase=8, label_smoothing=SMOOTH, distil=TAUGHT)
 
 
 def vgg16_100x() -> Run[LearnedGates]:
     """VGG-16 on CIFAR-10 with 99 % of its weights gone, from a dense run: --weights runs/vgg16-cifar-dense-..."""
-    return _vgg16(_at(100), epochs=60, lr=0.05, erase=8, label_smoothing=SMOOTH)
+    return _vgg16(_at(100), epochs=120, lr=0.05, erase=8, label_smoothing=SMOOTH, distil=TAUGHT)
 
 
 def vgg16_1000x() -> Run[LearnedGates]:
     """VGG-16 on CIFAR-10 with 99.9 % of its weights gone, from a dense run: --weights runs/vgg16-cifar-dense-..."""
-    return _vgg16(_at(1000), epochs=80, lr=0.1, weight_decay=1e-4)
+    gated = _at(1000, begin=0.03, reach=0.6, freeze=0.7, fall="factor")
+    return _vgg16(gated, epochs=160, lr=0.1, weight_decay=1e-4, distil=TAUGHT)
 
 
-def _at(rate: int) -> LearnedGates:
+def _at(rate: int, **others: Any) -> LearnedGates:
     """So many times fewer weights of all layers together."""
-    target = Target(keep=1 / rate, begin=0.05, reach=0.5, freeze=0.65, travel=TRAVEL, evenly=0.5)
-    return LearnedGates(target=target, graded=True)
+    phases = {"begin": 0.05, "reach": 0.5, "freeze": 0.65, **others}
+    return LearnedGates(target=Target(keep=1 / rate, travel=TRAVEL, evenly=0.5, **phases), graded=True)
 
 
 def _vgg16(method: Dense | LearnedGates, *, epochs: int, lr: float, **others: Any) -> Run[Any]:
@@ -48,5 +50,6 @@ def _vgg16(method: Dense | LearnedGates, *, epochs: int, lr: float, **others: An
         "shift": 4,
         "flip": True,
         "precision": "bf16",
+        "compile": True,
     }
     return Run(method=method, epochs=epochs, lr=lr, **{**settings, **others})

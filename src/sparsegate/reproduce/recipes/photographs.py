@@ -7,7 +7,7 @@ from typing import Any
 from sparsegate.methods import Dense, LearnedGates
 from sparsegate.penalty import Penalty
 from sparsegate.target import Target
-from sparsegate.train import Run, Stop
+from sparsegate.train import Run, Stop, Teacher
 
 # The paper: gates of fully connected layers start 95 % closed, at 0.49, those of convolutions open, of VGG-16's last
 # two convolutions 88 % closed; 30 000 steps for AlexNet and 40 000 for VGG-16; training ends on compression and
@@ -45,61 +45,60 @@ def vgg16_imagenet() -> Run[LearnedGates]:
 
 def alexnet_imagenette_dense() -> Run[Dense]:
     """AlexNet on ten classes, dense, from ImageNet's convolutions: --weights FILE --new-head 'classifier.*'."""
-    return _on_imagenette("alexnet-torchvision", Dense(), epochs=25, lr=0.01)
+    return _alexnet(Dense(), epochs=25, lr=0.006)
 
 
 def alexnet_imagenette() -> Run[LearnedGates]:
     """The paper's AlexNet on ten classes, 10.3x: fully connected layers gated, most gates closed at the start."""
     target = Target(weights=ALEXNET_CONNECTED, **PHASES)
-    method = LearnedGates(target=target, keep=CLOSED, only=("classifier.*",))
-    return _on_imagenette("alexnet-torchvision", method, epochs=15, lr=0.005, clip=CLIP)
+    method = LearnedGates(target=target, keep=CLOSED, only=("classifier.*",), fade=True)
+    return _alexnet(method, epochs=50, lr=0.015)
 
 
 def alexnet_imagenette_36x() -> Run[LearnedGates]:
     """AlexNet on ten classes, 36x: every layer gated."""
-    return _at("alexnet-torchvision", 36, epochs=30, lr=0.01)
+    return _alexnet(_at(36, fade=True), epochs=50, lr=0.015)
 
 
 def alexnet_imagenette_100x() -> Run[LearnedGates]:
     """AlexNet on ten classes, 100x: every layer gated."""
-    return _at("alexnet-torchvision", 100, epochs=30, lr=0.01)
+    return _alexnet(_at(100, listen=True, fade=True), epochs=50, lr=0.01)
 
 
 def alexnet_imagenette_300x() -> Run[LearnedGates]:
     """AlexNet on ten classes, 300x: every layer gated."""
-    return _at("alexnet-torchvision", 300, epochs=30, lr=0.01)
+    return _alexnet(_at(300, listen=True, fade=True), epochs=50, lr=0.01)
 
 
 def vgg16_imagenette_dense() -> Run[Dense]:
     """VGG-16 on ten classes, dense, from ImageNet's convolutions: --weights FILE --new-head 'classifier.*'."""
-    return _on_imagenette("vgg16", Dense(), epochs=6, lr=0.01)
+    return _vgg16(Dense(), epochs=6, lr=0.01)
 
 
 def vgg16_imagenette() -> Run[LearnedGates]:
     """VGG-16 on ten classes at the paper's 14x: every layer gated."""
     # The convolutions that the paper leaves whole are 10.0 million of 134.3 million weights here: at most 13x.
-    return _at("vgg16", 14, epochs=8, lr=0.004)
+    return _vgg16(_at(14), epochs=8, lr=0.004)
 
 
 def vgg16_imagenette_34x() -> Run[LearnedGates]:
     """VGG-16 on ten classes, 34x: every layer gated."""
-    return _at("vgg16", 34, epochs=10, lr=0.004)
+    return _vgg16(_at(34), epochs=10, lr=0.004)
 
 
 def vgg16_imagenette_100x() -> Run[LearnedGates]:
     """VGG-16 on ten classes, 100x: every layer gated."""
-    return _at("vgg16", 100, epochs=10, lr=0.004)
+    return _vgg16(_at(100), epochs=10, lr=0.004)
 
 
 def vgg16_imagenette_300x() -> Run[LearnedGates]:
     """VGG-16 on ten classes, 300x: every layer gated."""
-    return _at("vgg16", 300, epochs=10, lr=0.004)
+    return _vgg16(_at(300), epochs=10, lr=0.004)
 
 
-def _at(model: str, rate: int, *, epochs: int, lr: float) -> Run[LearnedGates]:
-    """So many times fewer weights of all layers together."""
-    method = LearnedGates(target=Target(keep=1 / rate, **PHASES), graded=True)
-    return _on_imagenette(model, method, epochs=epochs, lr=lr, clip=CLIP)
+def _at(rate: int, *, listen: bool = False, fade: bool = False) -> LearnedGates:
+    """So many times fewer weights of all layers together, in the order of the weights or of what the loss says."""
+    return LearnedGates(target=Target(keep=1 / rate, **PHASES, listen=listen), graded=not listen, fade=fade)
 
 
 def _gated(
@@ -135,17 +134,28 @@ def _fine_tuned(model: str, method: LearnedGates, *, epochs: int, stop: Stop) ->
     )
 
 
-def _on_imagenette(model: str, method: Dense | LearnedGates, *, epochs: int, lr: float, clip: float = 0.0) -> Run[Any]:
+def _alexnet(method: Dense | LearnedGates, *, epochs: int, lr: float) -> Run[Any]:
+    return _on_imagenette("alexnet-torchvision", method, epochs=epochs, lr=lr, batch_size=128, share=0.9)
+
+
+def _vgg16(method: Dense | LearnedGates, *, epochs: int, lr: float) -> Run[Any]:
+    return _on_imagenette("vgg16", method, epochs=epochs, lr=lr, batch_size=256, share=0.5)
+
+
+def _on_imagenette(
+    model: str, method: Dense | LearnedGates, *, epochs: int, lr: float, batch_size: int, share: float
+) -> Run[Any]:
+    """Sparse networks also learn from the dense one, so much, if --distil.teacher names its folder."""
+    sparse = {} if isinstance(method, Dense) else {"clip": CLIP, "distil": Teacher(temperature=2.0, share=share)}
     return Run(
         model=model,
         data="imagenette",
         method=method,
         epochs=epochs,
-        batch_size=256,
+        batch_size=batch_size,
         lr=lr,
         weight_decay=5e-4,
         warmup=0.1,
-        clip=clip,
         shift=0,
         flip=True,
         crop=0.35,
@@ -153,4 +163,5 @@ def _on_imagenette(model: str, method: Dense | LearnedGates, *, epochs: int, lr:
         normalise="imagenet",
         stored_size=160,  # as large as the files are
         precision="bf16",
+        **sparse,  # type: ignore[arg-type]
     )
