@@ -57,8 +57,8 @@ def main() -> None:
 def with_epochs(pupil: Pupil, epochs: int | None) -> Pupil:
     if epochs is None:
         return pupil
-    short = (dataclasses.replace(each, run=dataclasses.replace(each.run, epochs=epochs)) for each in pupil.candidates)
-    return dataclasses.replace(pupil, candidates=tuple(short))
+    run = dataclasses.replace(pupil.member.run, epochs=epochs)
+    return dataclasses.replace(pupil, member=dataclasses.replace(pupil.member, run=run))
 
 
 def chosen_of(field: Sequence[Member], records: dict[Member, Record], folder: Path, data: Dataset) -> Record:
@@ -67,7 +67,7 @@ def chosen_of(field: Sequence[Member], records: dict[Member, Record], folder: Pa
         return records[field[0]]
     losses = {member: validation_loss(network(member.run, folder / member.name), data) for member in field}
     best = min(field, key=losses.__getitem__)
-    seen = ", ".join(f"{losses[each]:.4f} ({records[each].validation:.2f} %, seed {each.run.seed})" for each in field)
+    seen = ", ".join(f"{losses[each]:.4f} ({records[each].validation:.2f} %)" for each in field)
     note = f"of {len(field)} candidates the one with the lowest loss on the validation split: {seen}"
     return dataclasses.replace(records[best], notes=(*records[best].notes, note))
 

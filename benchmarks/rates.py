@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sparsegate.record import Record
+from sparsegate.reproduce.imagenet import began_with
 from sparsegate.study import Study, Summary
 
 FAMILIES = {"alexnet-imagenette": "", "vgg16-imagenette": "", "vgg16-cifar10": "cifar10"}
@@ -21,13 +22,12 @@ def rows(folder: Path, family: str) -> list[dict[str, Any]]:
     """All studies of a network on its data, the dense one first, then by rate."""
     studies = {path.stem: Study.load(path) for path in folder.glob(f"{family}*.json")}
     dense = studies.get(f"{family}-dense")
-    baselines = {record.name: record for record in dense.records} if dense else {}
-    found = [_row(recipe, study, baselines) for recipe, study in studies.items()]
+    found = [_row(recipe, study, dense.records if dense else ()) for recipe, study in studies.items()]
     return sorted(found, key=lambda row: float(row["rate"]))
 
 
-def _row(recipe: str, study: Study, baselines: dict[str, Record]) -> dict[str, Any]:
-    pairs = [(_began_with(record, baselines), record) for record in study.records]
+def _row(recipe: str, study: Study, baselines: tuple[Record, ...]) -> dict[str, Any]:
+    pairs = [(began_with(record, baselines), record) for record in study.records]
     lost = [round(dense.test - record.test, 4) for dense, record in pairs if dense is not None]
     return {
         "recipe": recipe,
@@ -39,11 +39,6 @@ def _row(recipe: str, study: Study, baselines: dict[str, Record]) -> dict[str, A
         "validation": vars(study.summary(lambda record: record.validation)),
         "lost": vars(Summary.of(lost)) if lost else None,
     }
-
-
-def _began_with(record: Record, baselines: dict[str, Record]) -> Record | None:
-    """The dense network whose weights a run began with, itself if it is one; none if that was made anew since."""
-    return baselines.get(record.name) or baselines.get(Path(record.run["weights"]).name)
 
 
 def main() -> None:

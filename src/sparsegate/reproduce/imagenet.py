@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import PurePath
 
+from sparsegate.record import Record
 from sparsegate.study import Study, Summary
 
 from . import paper
@@ -108,14 +110,21 @@ def lost(network: str, studies: Mapping[str, Study]) -> tuple[Claim, ...]:
 
 
 def difference(sparse: Entry, full: Entry) -> tuple[float, float]:
-    """What a network has more than the dense one, and two standard errors; by seed, since each began with its own."""
-    before = {record.run["seed"]: record.test for record in full.study.records}
-    pairs = [record.test - before[seed] for record in sparse.study.records if (seed := record.run["seed"]) in before]
+    """What a network has more than the dense one, and two standard errors; in pairs where each began with one."""
+    pairs = [
+        record.test - dense.test for record in sparse.study.records if (dense := began_with(record, full.study.records))
+    ]
     if len(pairs) > 1:
         found = Summary.of(pairs)
         return found.mean, 2 * found.spread / math.sqrt(len(pairs))
     noise = 2 * math.hypot(sparse.noise(full.test.spread), full.noise(sparse.test.spread))
     return sparse.test.mean - full.test.mean, noise
+
+
+def began_with(record: Record, dense: Iterable[Record]) -> Record | None:
+    """The dense network whose weights a run began with, itself if it is one; none if that was made anew since."""
+    names = (record.name, PurePath(record.run["weights"]).name)
+    return next((each for each in dense if each.name in names), None)
 
 
 def notes(network: str, study: Study | None) -> tuple[str, ...]:

@@ -20,28 +20,26 @@ from sparsegate.train import Run
 # move by one pixel only: it cannot learn what two pixels ask. 6. two networks are trained for every seed, and the one
 # with the lower loss on the validation split is taken. 7. units that nobody reads leave for good.
 APART = 1000  # between the seeds of a field
-WAYS = ((0.3, 0.7), (0.15, 0.8))  # gate_lr and freeze
 ADAPTED = Late(lr=0.006, weight_decay=0.0, adapt=True, warmup=0.05)
 
 
 @dataclass(frozen=True)
 class Pupil:
-    """Members of many and the networks that teach them, together as one."""
+    """A member of many and the networks that teach it, together as one."""
 
-    candidates: tuple[Member, ...]
-    """All are trained for every seed; the one with the lowest loss on the validation split is taken."""
+    member: Member
     teachers: tuple[Run[Any], ...]
+    candidates: int = 1
+    """How many networks are trained for a seed; the one with the lowest loss on the validation split is taken."""
 
     def field(self, seed: int) -> tuple[Member, ...]:
         """The candidates of a seed, of which the first has the seed itself.
 
-        >>> [member.run.seed for member in Pupil(3 * (Member(Run()),), ()).field(4)]
+        >>> [member.run.seed for member in Pupil(Member(Run()), (), candidates=3).field(4)]
         [4, 1004, 2004]
         """
-        return tuple(
-            dataclasses.replace(each, run=dataclasses.replace(each.run, seed=seed + APART * number))
-            for number, each in enumerate(self.candidates)
-        )
+        seeds = [seed + APART * number for number in range(self.candidates)]
+        return tuple(dataclasses.replace(self.member, run=dataclasses.replace(self.member.run, seed=s)) for s in seeds)
 
 
 def teachers() -> tuple[Run[Dense], ...]:
@@ -56,13 +54,12 @@ def lenet5_100x() -> Pupil:
 
 def lenet5_300x() -> Pupil:
     """LeNet-5 with 300 times fewer weights: 1,435 of 430,500."""
-    small = (_smallest(1435, 12.0, shift=shift, gate_lr=lr, freeze=freeze) for lr, freeze in WAYS for shift in (1, 2))
-    return Pupil(tuple(small), teachers())
+    return _smallest(1435, 12.0)
 
 
 def lenet5_500x() -> Pupil:
     """LeNet-5 with 500 times fewer weights: 861 of 430,500."""
-    return Pupil(2 * (_smallest(861, 25.0, shift=1),), teachers())
+    return _smallest(861, 25.0, shift=1)
 
 
 def lenet300_68x() -> Pupil:
@@ -75,16 +72,17 @@ def lenet300_100x() -> Pupil:
     return _pupil(2662, 9.8, Run(model="lenet300", epochs=200, lr=0.06, shift=1))
 
 
-def _smallest(most: int, price: float, *, shift: int, gate_lr: float = 0.3, freeze: float = 0.7) -> Member:
-    method = LearnedGates(penalty=Penalty(count=price), gate_lr=gate_lr, freeze=freeze)
+def _smallest(most: int, price: float, *, shift: int = 2) -> Pupil:
+    method = LearnedGates(penalty=Penalty(count=price), gate_lr=0.3, freeze=0.7)
     run = Run(epochs=280, shift=shift, method=method)
-    return Member(run, most=most, share=0.5, temperature=2.0, shed=True, late=ADAPTED)
+    member = Member(run, most=most, share=0.5, temperature=2.0, shed=True, late=ADAPTED)
+    return Pupil(member, teachers(), candidates=2)
 
 
 def _pupil(most: int, price: float, run: Run[Any]) -> Pupil:
     method = LearnedGates(penalty=Penalty(count=price), freeze=0.75)
     settings = {**vars(run), "method": method}
-    return Pupil((Member(Run(**settings), most=most, share=0.5, temperature=2.0),), teachers())
+    return Pupil(Member(Run(**settings), most=most, share=0.5, temperature=2.0), teachers())
 
 
 PUPILS: Registry[Callable[[], Pupil]] = Registry(
