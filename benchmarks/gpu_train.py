@@ -123,8 +123,7 @@ class Job:
             return dataclasses.replace(run, weights=first, new_head=head) if self.plan.first else run
         folder = str(task.runs / self.dense.run(task).name)
         run = dataclasses.replace(run, lr=pace * run.lr, weights=folder)
-        # a teacher says more of a label than smoothing it would
-        return dataclasses.replace(run, distil=dataclasses.replace(run.distil, teacher=folder), label_smoothing=0.0)
+        return dataclasses.replace(run, distil=dataclasses.replace(run.distil, teacher=folder))
 
 
 class Dead(Exception):  # noqa: N818
@@ -186,6 +185,7 @@ def _next(left: list[Job], task: Task) -> Job | None:
 
 def _do(job: Job, task: Task) -> float:
     """Trains, and returns the seconds of an epoch; a network that dies gets a smaller learning rate."""
+    torch.compiler.reset()  # it would stop to compile after a few networks of one kind
     for pace in (1.0, 0.3, 0.1):
         run, watch = job.run(task, pace=pace), Limit(task.deadline, f"{job.recipe} {job.seed}")
         try:

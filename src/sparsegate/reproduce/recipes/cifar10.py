@@ -9,7 +9,7 @@ from sparsegate.target import Target
 from sparsegate.train import Run, Teacher
 
 TRAVEL = 2.0  # some thousand steps
-SMOOTH = 0.1  # as long as a network can learn all training images by heart
+SMOOTH = 0.1  # the dense network could learn all training images by heart
 TAUGHT = Teacher(temperature=2.0, share=0.9)  # by the dense network: --distil.teacher names its folder
 
 
@@ -20,12 +20,12 @@ def vgg16_dense() -> Run[Dense]:
 
 def vgg16_25x() -> Run[LearnedGates]:
     """VGG-16 on CIFAR-10 with 96 % of its weights gone, from a dense run: --weights runs/vgg16-cifar-dense-..."""
-    return _vgg16(_at(25), epochs=120, lr=0.05, erase=8, label_smoothing=SMOOTH, distil=TAUGHT)
+    return _vgg16(_at(25), epochs=120, lr=0.05, erase=8, distil=TAUGHT)
 
 
 def vgg16_100x() -> Run[LearnedGates]:
     """VGG-16 on CIFAR-10 with 99 % of its weights gone, from a dense run: --weights runs/vgg16-cifar-dense-..."""
-    return _vgg16(_at(100), epochs=120, lr=0.05, erase=8, label_smoothing=SMOOTH, distil=TAUGHT)
+    return _vgg16(_at(100), epochs=120, lr=0.05, erase=8, distil=TAUGHT)
 
 
 def vgg16_1000x() -> Run[LearnedGates]:
