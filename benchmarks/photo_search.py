@@ -23,6 +23,7 @@ import torch
 from sparsegate.methods import LearnedGates
 from sparsegate.record import Record
 from sparsegate.reproduce import RECIPES
+from sparsegate.reproduce.recipes.photographs import CLOSED
 from sparsegate.target import Target
 from sparsegate.train import Run, Teacher, train
 from sparsegate.train.provenance import machine, versions
@@ -126,7 +127,7 @@ def sparse_run(kind: Kind, trial: Trial, dense: str) -> Run[Any]:
     """The run of a setting, from the folder of its dense network."""
     wish: dict[str, Any] = {"weights": CONNECTED} if trial.connected else {"keep": 1 / trial.rate}
     target = Target(**wish, **{**PHASES, **trial.phases}, listen=trial.start == "listen")
-    start: dict[str, Any] = {"keep": 0.05} if trial.start == "closed" else {"graded": trial.start == "graded"}
+    start: dict[str, Any] = {"keep": CLOSED} if trial.start == "closed" else {"graded": trial.start == "graded"}
     only = ("classifier.*",) if trial.connected else ("*",)
     return dataclasses.replace(
         RECIPES[kind.recipe](),

@@ -89,9 +89,11 @@ def test_what_is_lost_is_counted_against_what_each_began_with_if_that_is_here(be
         "dense": study("vgg16", 1.0, 60.0, apart=10.0),
         "gates": study("vgg16", 1.1, 59.0, apart=10.2, begun=begun),
     }
-    (claim,) = EXHIBITS["vgg16-compare"].findings(studies).claims
+    findings = EXHIBITS["vgg16-compare"].findings(studies)
+    (claim,) = findings.claims
     assert claim.verdict == verdict
     assert evidence in claim.evidence
+    assert ("mean of today's: `gates`." in findings.to_markdown()) == (begun == "older")
 
 
 def test_a_network_with_other_layers_is_no_row_of_the_papers():

@@ -69,7 +69,7 @@ def falling(target: Target, progress: float, *, start: float, end: float) -> flo
 
     >>> [round(falling(Target(begin=0.2, reach=0.6), at, start=1000.0, end=10.0)) for at in (0.1, 0.4, 0.6)]
     [1000, 134, 10]
-    >>> round(falling(Target(begin=0.2, reach=0.6, fall="factor"), 0.4, start=1000.0, end=10.0))
+    >>> round(falling(Target(keep=0.01, begin=0.2, reach=0.6, fall="factor"), 0.4, start=1000.0, end=10.0))
     100
     """
     left = 1 - min(1.0, max(0.0, (progress - target.begin) / (target.reach - target.begin)))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 FALLS = ("cube", "factor")
+FALLING = ("keep", "weights", "bytes")  # wishes with a number to fall to
 WISHES = ("keep", "weights", "max_drop", "bytes", "price", "path")
 
 
@@ -62,7 +63,7 @@ class Target:
     """Whether gates take their first places by what the loss says about each up to `begin`: for trained weights."""
 
     fall: Literal["cube", "factor"] = "cube"
-    """How the number of open gates falls: as a cube, or by the same factor at every step, for very few weights."""
+    """How the number of open gates falls: as a cube, or by the same factor at every step; not for max_drop."""
 
     def __post_init__(self) -> None:
         asked = [name for name in WISHES if getattr(self, name) is not None]
@@ -82,8 +83,11 @@ class Target:
             raise ValueError(f"listen is a part of a target; ask for one of {', '.join(WISHES)} as well")
         if not 0 <= self.evenly <= 1:
             raise ValueError(f"evenly is in [0, 1], got {self.evenly}")
-        if self.fall not in FALLS:
-            raise ValueError(f"fall is one of {', '.join(FALLS)}, got {self.fall!r}")
+        if self.fall not in FALLS or (self.fall != "cube" and self.wish not in FALLING):
+            raise ValueError(
+                f"fall is one of {', '.join(FALLS)}, other than a cube for {', '.join(FALLING)}, "
+                f"got {self.fall!r} with {asked}"
+            )
         if not self.travel > 0:
             raise ValueError(f"travel is a distance above zero, got {self.travel}")
 

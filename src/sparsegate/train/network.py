@@ -45,8 +45,8 @@ def empty_network(run: Run[Any], num_classes: int = 10) -> nn.Module:
 def distil_of(run: Run[Any], num_classes: int, device: torch.device) -> Distil:
     """The loss with the run's teacher: the network of a finished run, on the device."""
     teacher = run.distil
-    taught = Run.from_json(json.loads((teacher.network.parent / "run.json").read_text()))
-    model = empty_network(taught, num_classes)
+    own = Run.from_json(json.loads((teacher.network.parent / "run.json").read_text()))
+    model = empty_network(own, num_classes)
     model.load_state_dict(load_file(teacher.network))
     model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
     if run.compile:

@@ -11,7 +11,7 @@ from sparsegate.study import Study
 from ..contest import Entry
 from ..exhibit import Exhibit, Studies
 from ..findings import Findings, Row
-from ..imagenet import BASELINE, NETWORKS, dense, difference, gated, lost, notes
+from ..imagenet import BASELINE, NETWORKS, began_with, dense, difference, gated, lost, notes
 from ..printed import PrintedTable
 from ..verdict import Check, Tolerance
 
@@ -48,7 +48,7 @@ class ImagenetCompare(Exhibit):
             (HEADS, *_paper_rows(about.compare), *_our_rows(self.network, studies)),
             (check,),
             lost(self.network, studies),
-            (*notes(self.network, study), *((CURVE,) if studies else ())),
+            (*notes(self.network, study), *((CURVE,) if studies else ()), *_strangers(self.network, studies)),
             _points(self.network, studies),
         )
 
@@ -99,8 +99,21 @@ def _our_rows(network: str, studies: Studies) -> list[Row]:
 def _row(entry: Entry, base: Study | None) -> Row:
     accuracy = f"{entry.test.mean:.2f} ± {entry.test.spread:.2f}"
     sizes = f"{entry.kept.mean:,.0f}", f"{entry.with_indices.mean:,.0f}"
-    against = "-" if base is None or base is entry.study else f"{entry.test.mean - Entry('', base).test.mean:+.2f}"
+    against = "-" if base is None or base is entry.study else f"{difference(entry, Entry('', base))[0]:+.2f}"
     return (f"`{entry.recipe}`", *sizes, accuracy, against, f"{entry.rate.mean:.1f}x", "ours")
+
+
+def _strangers(network: str, studies: Studies) -> tuple[str, ...]:
+    """Says of which studies the dense networks that they began with are not here."""
+    base = dense(network, studies)
+    if base is None:
+        return ()
+    gates = {name: study.records for name, study in studies.items() if Entry(name, study).is_gates}
+    names = [
+        f"`{name}`" for name, records in gates.items() if not any(began_with(each, base.records) for each in records)
+    ]
+    text = "Begun with dense networks that were made anew since, and compared with the mean of today's"
+    return (f"{text}: {', '.join(names)}.",) if names else ()
 
 
 def _points(network: str, studies: Studies) -> dict[str, list[float]]:
