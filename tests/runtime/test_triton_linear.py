@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from sparsegate.runtime import pack
-from sparsegate.runtime.triton_linear import Plan, linear, reference_linear, unpack
+from sparsegate.runtime.triton_cut import Cut
+from sparsegate.runtime.triton_linear import Plan, add_chunks, linear, reference_linear, unpack
 from sparsegate.runtime.triton_tile import Tile
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -25,6 +26,7 @@ ONE = (
     Tile(2, 16, 1, shared=True),
     Tile(16, 64, 1, shared=True, each=8),
 )
+CUTS = (Cut(3, 2, 24, 8), Cut(1, 4, 16, 32), Cut(2, 4, 8, 16), Cut(2, 4, 12, 32))
 MANY = (None, Tile(4, 16, 1, images=4), Tile(2, 16, 2, images=8, spread=True), Tile(1, 16, 1, images=2, spread=True))
 
 
@@ -60,6 +62,47 @@ def test_one_image_is_multiplied(rows, columns, keep, dtype, relu, tile):
     weight, bias = layer(rows, columns, keep, dtype)
     x = torch.randn(1, columns, device=DEVICE).to(dtype)
     assert_near(linear(pack(weight, bias, relu=relu), x, tile=tile), x, weight, bias, relu)
+
+
+@needs_triton
+@slowly
+@given(
+    st.integers(1, 20),
+    st.integers(1, 60),
+    st.sampled_from([0.0, 0.3, 1.0]),
+    st.sampled_from([torch.bfloat16, torch.float16]),
+    st.booleans(),
+    st.sampled_from(CUTS),
+)
+def test_one_image_is_multiplied_in_chunks_of_any_cut(rows, columns, keep, dtype, relu, cut):
+    weight, bias = layer(rows, columns, keep, dtype)
+    packed, x = pack(weight, bias, relu=relu), torch.randn(1, columns, device=DEVICE).to(dtype)
+    add_chunks(packed, cut=cut)
+    assert packed.format is not None
+    assert packed.format.cut == cut
+    assert_near(packed(x), x, weight, bias, relu)
+
+
+@needs_triton
+def test_chunks_and_bands_give_the_same_outputs_up_to_rounding():
+    weight, bias = layer(60, 100, 0.2, torch.bfloat16)
+    packed, x = pack(weight, bias, relu=True), torch.randn(1, 100, device=DEVICE).bfloat16()
+    assert packed.format is not None
+    assert packed.format.cut.programs > 1
+    assert_near(packed(x), x, weight, bias, relu=True)
+    assert_near(linear(packed, x, tile=packed.tile(x)), x, weight, bias, relu=True)
+
+
+def test_only_words_that_hold_value_and_column_are_also_kept_as_chunks():
+    weight, bias = layer(20, 30, 0.3, torch.float32)
+    assert pack(weight, bias, relu=False).format is None
+    words = pack(weight.bfloat16(), bias.bfloat16(), relu=False)
+    assert words.format is not None
+    assert words.num_bytes_of_one == words.chunks.nbytes
+    assert "chunks" not in words.state_dict()
+    without = pack(weight.bfloat16(), bias.bfloat16(), relu=False, tile=Tile(4, 16, 1))
+    assert without.format is None
+    assert without.num_bytes_of_one == without.num_bytes
 
 
 @needs_triton
@@ -115,11 +158,13 @@ def test_inputs_need_not_be_contiguous(batch, spread):
 
 @needs_triton
 @pytest.mark.parametrize("batch", [1, 2])
-def test_an_infinite_input_reaches_only_the_outputs_that_read_it(batch):
-    weight = torch.zeros(3, 8, device=DEVICE)
-    weight[0, 0], weight[1, 1:6], weight[2, 7] = 2.0, 1.0, 1.0
-    x = torch.ones(batch, 8, device=DEVICE)
-    x[:, 7] = float("inf")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("where", [7, 0])
+def test_an_infinite_input_reaches_only_the_outputs_that_read_it(batch, dtype, where):
+    weight = torch.zeros(3, 8, device=DEVICE, dtype=dtype)
+    weight[0, 3], weight[1, 1:6], weight[2, where] = 2.0, 1.0, 1.0
+    x = torch.ones(batch, 8, device=DEVICE, dtype=dtype)
+    x[:, where] = float("inf")
     found = pack(weight, None, relu=False)(x)
     assert found[:, :2].tolist() == [[2.0, 5.0]] * batch
     assert not found[:, 2].isfinite().any()
@@ -143,10 +188,12 @@ def test_more_columns_than_16_bits_can_count_work():
 
 
 @needs_triton
-def test_a_copy_and_a_loaded_state_compute_the_same():
-    weight, bias = layer(6, 30, 0.3, torch.float32)
-    packed, x = pack(weight, bias, relu=True), torch.randn(1, 30, device=DEVICE)
-    other = pack(weight, torch.zeros_like(bias), relu=True)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_copy_and_a_loaded_state_compute_the_same(dtype):
+    weight, bias = layer(6, 30, 0.3, dtype)
+    packed, x = pack(weight, bias, relu=True), torch.randn(1, 30, device=DEVICE).to(dtype)
+    other = pack(2 * weight, torch.zeros_like(bias), relu=True)
+    other(x)
     other.load_state_dict(packed.state_dict())
     assert torch.equal(copy.deepcopy(packed)(x), packed(x))
     assert torch.equal(other(x), packed(x))

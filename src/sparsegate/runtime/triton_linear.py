@@ -5,19 +5,25 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from sparsegate.kernels import Launch
 
-from .bands import Band, cut
+from .bands import Band
+from .bands import cut as cut_bands
+from .chunks import Format, Words, make
+from .triton_cut import Cut, choose_cut
 from .triton_launch import begins_early, filled, is_aligned, multiprocessors, on_device, places, settle
 from .triton_tile import Tile, choose, power_of_two
-from .triton_words import decode, encode, kind_of
+from .triton_words import KINDS, decode, encode, kind_of
 
 KERNELS = "sparsegate.runtime.triton_kernels"
+CHUNK_KERNELS = "sparsegate.runtime.triton_chunk_kernels"
 
+USUAL_MULTIPROCESSORS = 132  # of an H100 or H200, for layers that are packed before they are moved to the GPU
 SPREAD_TILE = 2048  # elements that a program of the kernel spread moves
 
 
@@ -26,12 +32,16 @@ class PackedLinear(nn.Module):
 
     In bf16 and fp16 a kept weight takes 4 bytes, a word of its value and its column; in fp32 it takes 6. More than
     65,536 inputs take 32-bit columns. Sums are in fp32. Rows are padded a little, with zero times the row's last input.
+
+    Words are held twice where one image is faster in another order than several: as `chunks` too, which are no part of
+    the state, and are made anew when it is loaded.
     """
 
     columns: Tensor
     values: Tensor
     bias: Tensor
     order: Tensor
+    chunks: Tensor
 
     def __init__(
         self, buffers: dict[str, Tensor], bands: tuple[Band, ...], shape: tuple[int, int], *, relu: bool
@@ -39,10 +49,12 @@ class PackedLinear(nn.Module):
         super().__init__()
         for name, buffer in buffers.items():
             self.register_buffer(name, buffer)
+        self.register_buffer("chunks", self.columns.new_empty(0, dtype=torch.int32), persistent=False)
+        self.format: Format | None = None
         self.bands, self.relu = bands, relu
         self.out_features, self.in_features = shape
         self.kind = kind_of(self.values.dtype, self.in_features)
-        self.plans: dict[Any, Plan] = {}
+        self.plans: dict[Any, Plan | ChunkPlan] = {}
         self.register_load_state_dict_post_hook(_settle)  # type: ignore[no-untyped-call]
 
     @property
@@ -52,8 +64,13 @@ class PackedLinear(nn.Module):
 
     @property
     def num_bytes(self) -> int:
-        """What is read at every call: weights, their columns, biases and the order of the rows."""
-        return sum(each.nbytes for each in self.buffers())
+        """What is read for several images: weights, their columns, biases and the order of the rows."""
+        return sum(each.nbytes for each in self.buffers()) - self.chunks.nbytes
+
+    @property
+    def num_bytes_of_one(self) -> int:
+        """What is read for one image."""
+        return self.chunks.nbytes if self.format else self.num_bytes
 
     def tile(self, x: Float[Tensor, "batch columns"]) -> Tile:
         """How the work is cut for so many images."""
@@ -71,6 +88,8 @@ class PackedLinear(nn.Module):
 
 
 def _settle(packed: PackedLinear, _: Any) -> None:
+    if packed.format:
+        add_chunks(packed)
     settle(packed.columns)
 
 
@@ -84,6 +103,8 @@ def pack(
 ) -> PackedLinear:
     """Packs a layer's kept weights, the longest rows first, into bands of rows of one width, for the tile of one image.
 
+    Without a tile, also into chunks, for one image, where that can be done.
+
     >>> pack(torch.tensor([[0.0, 2.0], [0.0, 0.0]]), None, relu=False)
     PackedLinear(2, 2, relu=False, words=4, bytes=40)
     """
@@ -91,13 +112,31 @@ def pack(
     counts = (weight != 0).sum(1)
     order = counts.argsort(descending=True, stable=True)
     ranked = counts[order].cpu().numpy()
-    tile = tile or choose(int(counts.max()) if len(counts) else 0, len(weight), 1, _image_bytes(weight))
-    bands = cut(ranked, step=tile.rows)  # no program of one image is left with few rows
+    best = tile or choose(int(counts.max()) if len(counts) else 0, len(weight), 1, _image_bytes(weight))
+    bands = cut_bands(ranked, step=best.rows)  # no program of one image is left with few rows
     columns, values = encode(weight.detach()[order], bands)
     bias = weight.new_zeros(len(weight)) if bias is None else bias.detach()
     buffers = {"columns": columns, "values": values, "bias": bias.float()[order], "order": order.int()}
+    packed = PackedLinear(buffers, bands, (weight.shape[0], weight.shape[1]), relu=relu)
+    if tile is None and packed.kind in KINDS.values():
+        add_chunks(packed)
     settle(weight)
-    return PackedLinear(buffers, bands, (weight.shape[0], weight.shape[1]), relu=relu)
+    return packed
+
+
+@torch.no_grad()
+def add_chunks(packed: PackedLinear, *, cut: Cut | None = None) -> None:
+    """Makes the chunks of a layer, in place, if its weights can be cut so; any that it had are gone."""
+    weight, bias = unpack(packed)
+    row, column = weight.nonzero(as_tuple=True)
+    value = weight[row, column].view(torch.int16)
+    row, column, value, bias = (each.cpu() for each in (row, column, value, bias))
+    words = Words(row.numpy(), column.numpy(), value.numpy(), bias.numpy(), packed.in_features)
+    size = multiprocessors(weight.device) if weight.is_cuda else USUAL_MULTIPROCESSORS
+    found = cut or choose_cut(words.counts, packed.in_features, size)
+    records, packed.format = make(words, found) if found else (np.empty(0, np.int32), None)
+    packed.chunks = torch.from_numpy(records).to(weight.device)
+    packed.plans.clear()
 
 
 def unpack(packed: PackedLinear) -> tuple[Float[Tensor, "rows columns"], Float[Tensor, " rows"]]:
@@ -121,7 +160,10 @@ def reference_linear(packed: PackedLinear, x: Float[Tensor, "*batch columns"]) -
 def linear(
     packed: PackedLinear, x: Float[Tensor, "*batch columns"], *, tile: Tile | None = None
 ) -> Float[Tensor, "*batch rows"]:
-    """Multiplies with Triton kernels: one image straight away, more of them by whole columns of images."""
+    """Multiplies with Triton kernels: one image straight away, more of them by whole columns of images.
+
+    One image with a tile is multiplied by the bands, not by the chunks.
+    """
     check_input(packed, x, axis=-1, size=packed.in_features)
     flat = x.reshape(x.shape[:-1].numel(), packed.in_features)
     out = x.new_empty(len(flat), packed.out_features)
@@ -129,10 +171,33 @@ def linear(
         flat = flat if flat.stride(1) == 1 else flat.contiguous()
         key = (len(flat), is_aligned(flat), tile)
         if key not in packed.plans:
-            packed.plans[key] = Plan(packed, flat, tile or packed.tile(flat))
+            packed.plans[key] = _plan(packed, flat, tile)
         with on_device(x):
             packed.plans[key](packed, flat, out)
     return out.view(*x.shape[:-1], packed.out_features)
+
+
+def _plan(packed: PackedLinear, x: Tensor, tile: Tile | None) -> Plan | ChunkPlan:
+    if len(x) == 1 and tile is None and packed.format:
+        return ChunkPlan(packed, packed.format, x)
+    return Plan(packed, x, tile or packed.tile(x))
+
+
+class ChunkPlan:
+    """What is launched for one image if there are chunks."""
+
+    def __init__(self, packed: PackedLinear, form: Format, x: Tensor) -> None:
+        cut, early = form.cut, begins_early(x.device)
+        constants = {"KIND": packed.kind, "RELU": packed.relu, "EACH": cut.each, "SLOTS": power_of_two(cut.each)}
+        constants |= {"SIDE": cut.side(packed.in_features), "THREADS": cut.threads, "ROWS": cut.rows}
+        constants |= {"SHARED": power_of_two(packed.in_features), "TAIL": form.tail, "EARLY": early}
+        options = {"num_warps": cut.warps, "launch_pdl": early}
+        self.numbers = (packed.in_features, form.used, form.lines)
+        self.multiply = Launch(CHUNK_KERNELS, "linear_chunks", (cut.programs, 1), constants, options)
+
+    def __call__(self, packed: PackedLinear, x: Tensor, out: Tensor) -> None:
+        """Fills the outputs."""
+        self.multiply(x, packed.chunks, out, *self.numbers)
 
 
 class Plan:
