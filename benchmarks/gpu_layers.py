@@ -26,7 +26,7 @@ from torch.nn import functional as F
 
 from sparsegate.runtime.triton_conv import conv, pack_conv, reference_conv
 from sparsegate.runtime.triton_launch import begins_early, multiprocessors
-from sparsegate.runtime.triton_linear import linear, pack, reference_linear
+from sparsegate.runtime.triton_linear import PackedLinear, linear, pack, reference_linear
 from sparsegate.runtime.triton_tile import power_of_two
 from sparsegate.train.provenance import machine, versions
 
@@ -137,8 +137,15 @@ def ours(
 
 
 def _many(packed: nn.Module, bench: Bench) -> list[nn.Module]:
-    num_bytes = sum(each.nbytes for each in packed.buffers())
+    num_bytes = min(_num_bytes(packed, batch) for batch in (1, 2))
     return [packed, *(copy.deepcopy(packed) for _ in range(bench.copies(num_bytes) - 1))]
+
+
+def _num_bytes(packed: nn.Module, batch: int) -> int:
+    """What is read of a layer: one image and several may have words of their own."""
+    if isinstance(packed, PackedLinear):
+        return packed.num_bytes_of_one if batch == 1 else packed.num_bytes
+    return sum(each.nbytes for each in packed.buffers())
 
 
 def is_right(found: Tensor, wanted: Tensor) -> bool:
@@ -155,7 +162,7 @@ def measure(layer: Layer, batch: int, made: Any, bench: Bench) -> dict[str, Any]
     torch.full_like(wanted, float("nan"))  # its memory is the next output's
     if not is_right(multiply(packed, x), wanted):
         raise ArithmeticError(f"wrong outputs of {layer.name}, batch {batch}")
-    num_bytes = sum(each.nbytes for each in packed.buffers())
+    num_bytes = _num_bytes(packed, batch)
     works: dict[str, tuple[list[Any], Callable[..., Any]]] = dict(contenders(layer, x, weight, bias))
     works["ours"] = (copies, lambda each: multiply(each, x))
     row = {"layer": layer.name, "batch": batch, "sparsity": layer.sparsity, "bytes": num_bytes, "copies": len(copies)}
