@@ -25,13 +25,11 @@ def read(record, form, num_columns):
     cut, side = form.cut, form.cut.side(num_columns)
     words, tail = record[: form.used * cut.each], record[len(record) - form.tail :]
     words = words.view(np.uint32).reshape(cut.each // side, form.used, side).swapaxes(0, 1).reshape(-1, cut.each)
-    bias, last = tail[: cut.rows].view(np.float32), tail[cut.rows : 2 * cut.rows]
-    begin, rows = tail[2 * cut.rows + 2 : 2 * cut.rows + 4]
-    heads = np.flatnonzero(tail[2 * cut.rows + 4 :].view(np.int8))
-    used = np.flatnonzero(last[:rows] >= 0)
-    row_of = np.full(form.used, -1)
-    for head, row in zip(heads, used, strict=True):
-        row_of[head : last[row] + 1] = begin + row
+    bias, firsts = tail[: cut.rows].view(np.float32), tail[cut.rows : 2 * cut.rows + 1]
+    begin, rows = tail[2 * cut.rows + 2 :]
+    assert (firsts[rows:] == firsts[-1]).all()
+    assert np.diff(firsts).max() <= form.longest
+    row_of = np.append(np.repeat(begin + np.arange(cut.rows), np.diff(firsts)), np.full(form.used - firsts[-1], -1))
     is_word = words >> 16 > 0
     row = np.repeat(row_of[:, None], cut.each, 1)[is_word]
     return row, (words & 0xFFFF)[is_word] // 2, (words >> 16)[is_word], bias[:rows], begin

@@ -7,8 +7,15 @@ from hypothesis import strategies as st
 
 from sparsegate.runtime.triton_cut import Cut, begins, choose_cut, fullest
 
-LAYERS = ((4096, 25088, 0.999), (4096, 9216, 0.965), (1000, 4096, 0.7))
+LARGE = ((4096, 25088, 0.999), (4096, 9216, 0.965), (4096, 4096, 0.94))
+OTHERS = ((4096, 4096, 0.9901), (1000, 4096, 0.897), (1000, 4096, 0.7))
 GENERATOR = np.random.default_rng(0)
+
+
+def counts_of(rows, columns, sparsity, uneven):
+    """Words of rows in which every weight is kept by chance."""
+    keep = (1 - sparsity) * (GENERATOR.exponential(size=rows) if uneven else np.ones(rows))
+    return GENERATOR.binomial(columns, keep.clip(max=1))
 
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=60), st.integers(1, 12), st.sampled_from([1, 4]))
@@ -26,13 +33,12 @@ def test_programs_take_consecutive_rows_and_no_cut_has_a_fuller_program_less_ful
 
 
 @pytest.mark.parametrize(
-    ("rows", "columns", "sparsity"), [(4096, 25088, 0.999), (4096, 9216, 0.965), (1000, 4096, 0.7)]
+    ("layer", "uneven"),
+    [(layer, uneven) for layer in LARGE + OTHERS for uneven in (False, True) if uneven or layer in LARGE],
 )
-@pytest.mark.parametrize("uneven", [False, True])
-def test_large_layers_are_cut_for_all_multiprocessors_even_if_their_rows_differ(rows, columns, sparsity, uneven):
-    keep = (1 - sparsity) * (GENERATOR.exponential(size=rows) if uneven else np.ones(rows))
-    counts = GENERATOR.binomial(columns, keep.clip(max=1))
-    cut = choose_cut(counts, columns, 132)
+def test_layers_that_are_faster_so_are_cut_for_all_multiprocessors_even_if_their_rows_differ(layer, uneven):
+    counts = counts_of(*layer, uneven)
+    cut = choose_cut(counts, layer[1], 132)
     assert cut is not None
     assert cut.programs == 132
     most = fullest(cut.sizes(counts), begins(cut, counts))
@@ -40,11 +46,27 @@ def test_large_layers_are_cut_for_all_multiprocessors_even_if_their_rows_differ(
     assert most * cut.each * cut.programs < 1.3 * counts.sum()
 
 
+@pytest.mark.parametrize("layer", OTHERS)
+def test_even_rows_stay_in_bands_where_programs_read_little_or_have_few_rows(layer):
+    assert choose_cut(counts_of(*layer, uneven=False), layer[1], 132) is None
+
+
+@pytest.mark.parametrize("longest", [1, 5, 16, 200])
+@pytest.mark.parametrize("cut", [Cut(1, 16, 2, 32), Cut(1, 1, 24, 64), Cut(1, 16, 4, 8), Cut(1, 16, 8, 64)])
+def test_all_chunks_of_a_row_have_a_place_where_they_are_added_up(cut, longest):
+    far, lanes, near = cut.sums(longest, 4096)
+    assert longest <= far * lanes * near < 2 * longest
+    assert lanes * cut.rows <= max(cut.threads, cut.rows)
+
+
 def test_what_does_not_fit_is_not_cut():
-    assert choose_cut(np.full(8, 10), 40_000, 132) is None
-    assert choose_cut(np.zeros(8, np.int64), 100, 132) is None
+    assert choose_cut(np.full(4096, 322), 40_000, 132) is None
+    assert choose_cut(np.zeros(0, np.int64), 100, 132) is None
     assert choose_cut(np.full(4096, 9216), 9216, 132) is None
+    one_is_long = np.append(np.full(4095, 20), 30_000)
+    assert choose_cut(one_is_long, 32_000, 132) is None
 
 
-def test_few_words_take_few_programs():
-    assert choose_cut(np.full(10, 3), 100, 132) == Cut(1, 1, 1, 16)
+def test_small_layers_are_not_cut():
+    assert choose_cut(np.full(300, 100), 784, 132) is None
+    assert choose_cut(np.append(np.full(299, 10), 784), 784, 132) is None

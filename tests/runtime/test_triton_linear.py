@@ -26,7 +26,7 @@ ONE = (
     Tile(2, 16, 1, shared=True),
     Tile(16, 64, 1, shared=True, each=8),
 )
-CUTS = (Cut(3, 2, 24, 8), Cut(1, 4, 16, 32), Cut(2, 4, 8, 16), Cut(2, 4, 12, 32))
+CUTS = (Cut(3, 2, 24, 8), Cut(1, 8, 8, 32), Cut(2, 4, 4, 16), Cut(2, 4, 12, 256))
 MANY = (None, Tile(4, 16, 1, images=4), Tile(2, 16, 2, images=8, spread=True), Tile(1, 16, 1, images=2, spread=True))
 
 
@@ -84,25 +84,51 @@ def test_one_image_is_multiplied_in_chunks_of_any_cut(rows, columns, keep, dtype
 
 
 @needs_triton
-def test_chunks_and_bands_give_the_same_outputs_up_to_rounding():
-    weight, bias = layer(60, 100, 0.2, torch.bfloat16)
-    packed, x = pack(weight, bias, relu=True), torch.randn(1, 100, device=DEVICE).bfloat16()
+@pytest.mark.parametrize(
+    ("rows", "columns", "cut", "sums"),
+    [(6, 16, Cut(2, 1, 2, 8), (1, 4, 2)), (1, 200, Cut(1, 2, 8, 16), (2, 4, 4)), (3, 60, Cut(1, 1, 8, 8), (2, 4, 1))],
+)
+def test_chunks_of_a_row_are_added_up_however_a_thread_has_them(rows, columns, cut, sums):
+    weight, bias = layer(rows, columns, 1.0, torch.bfloat16)
+    packed, x = pack(weight, bias, relu=False), torch.randn(1, columns, device=DEVICE).bfloat16()
+    add_chunks(packed, cut=cut)
     assert packed.format is not None
-    assert packed.format.cut.programs > 1
-    assert_near(packed(x), x, weight, bias, relu=True)
-    assert_near(linear(packed, x, tile=packed.tile(x)), x, weight, bias, relu=True)
+    assert cut.sums(packed.format.longest, columns) == sums
+    assert_near(packed(x), x, weight, bias, relu=False)
 
 
-def test_only_words_that_hold_value_and_column_are_also_kept_as_chunks():
-    weight, bias = layer(20, 30, 0.3, torch.float32)
+@needs_triton
+def test_a_large_layer_of_uneven_rows_is_multiplied_in_chunks_also_when_it_is_loaded():
+    weight, bias = uneven_layer(torch.bfloat16)
+    packed, x = pack(weight, bias, relu=True), torch.randn(1, weight.shape[1], device=DEVICE).bfloat16()
+    assert packed.format is not None
+    assert packed.num_bytes_of_one == packed.chunks.nbytes
+    assert "chunks" not in packed.state_dict()
+    found = packed(x)
+    assert_near(found, x, weight, bias, relu=True)
+    other = pack(-weight.flip(0), bias, relu=True)
+    other(x)
+    other.load_state_dict(packed.state_dict())
+    assert torch.equal(other(x), found)
+    assert torch.equal(copy.deepcopy(packed)(x), found)
+
+
+def uneven_layer(dtype):
+    """Rows of which one keeps everything, others nothing; enough words for 132 multiprocessors."""
+    mask = torch.rand(160, 2000, generator=torch.Generator().manual_seed(0)) < 0.22
+    mask[3], mask[5:7], mask[-1] = True, False, False
+    weight = torch.randn(mask.shape, generator=torch.Generator().manual_seed(1)) * mask
+    return weight.to(DEVICE, dtype), torch.linspace(-1, 1, len(weight)).to(DEVICE, dtype)
+
+
+def test_what_is_not_faster_in_chunks_has_none():
+    weight, bias = layer(20, 30, 0.3, torch.bfloat16)
+    small = pack(weight, bias, relu=False)
+    assert small.format is None
+    assert small.num_bytes_of_one == small.num_bytes
+    weight, bias = uneven_layer(torch.float32)  # value and column are no one word
     assert pack(weight, bias, relu=False).format is None
-    words = pack(weight.bfloat16(), bias.bfloat16(), relu=False)
-    assert words.format is not None
-    assert words.num_bytes_of_one == words.chunks.nbytes
-    assert "chunks" not in words.state_dict()
-    without = pack(weight.bfloat16(), bias.bfloat16(), relu=False, tile=Tile(4, 16, 1))
-    assert without.format is None
-    assert without.num_bytes_of_one == without.num_bytes
+    assert pack(weight.bfloat16(), bias.bfloat16(), relu=False, tile=Tile(4, 16, 1)).format is None
 
 
 @needs_triton
@@ -168,6 +194,21 @@ def test_an_infinite_input_reaches_only_the_outputs_that_read_it(batch, dtype, w
     found = pack(weight, None, relu=False)(x)
     assert found[:, :2].tolist() == [[2.0, 5.0]] * batch
     assert not found[:, 2].isfinite().any()
+
+
+@needs_triton
+@pytest.mark.parametrize("where", [7, 0])
+@pytest.mark.parametrize("cut", CUTS)
+def test_an_infinite_input_reaches_only_the_rows_whose_chunks_read_it(where, cut):
+    weight = torch.zeros(4, 8, device=DEVICE, dtype=torch.bfloat16)
+    weight[0, 3], weight[1, 1:6], weight[3, where] = 2.0, 1.0, 1.0
+    x = torch.ones(8, device=DEVICE, dtype=torch.bfloat16)
+    x[where] = float("inf")
+    packed = pack(weight, None, relu=False)
+    add_chunks(packed, cut=cut)
+    found = packed(x)
+    assert found[:3].tolist() == [2.0, 5.0, 0.0]
+    assert not found[3].isfinite()
 
 
 @needs_triton

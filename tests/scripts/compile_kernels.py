@@ -12,13 +12,16 @@ from triton.compiler import ASTSource
 
 from sparsegate.data import triton_view_kernels
 from sparsegate.fused import kernels as fused_kernels
-from sparsegate.runtime import triton_conv_kernels, triton_kernels
+from sparsegate.runtime import triton_chunk_kernels, triton_conv_kernels, triton_kernels
 
 COLUMNS = ("*i32", "*i32", "*i16", "*i32")
 FLOATS = ("*bf16", "*fp16", "*fp32", "*fp32")
 LAYER = {"RELU": True, "WIDTH": 16, "NUM_BANDS": 8, "EARLY": True, "ROWS": 2}
 VIEW = {"MIRROR": True, "HEIGHT": 160, "WIDTH": 160, "ROWS": 224, "COLUMNS": 224, "TAPS": 2, "BLOCK": 1024}
+CHUNKS = {"RELU": True, "SIDE": 4, "THREADS": 128, "ROWS": 16, "SHARED": 512, "TAIL": 36, "EARLY": True}
 KERNELS = (
+    (triton_chunk_kernels.linear_chunks, CHUNKS | {"EACH": 12, "SLOTS": 16, "FAR": 2, "LANES": 8, "NEAR": 1}),
+    (triton_chunk_kernels.linear_chunks, CHUNKS | {"EACH": 4, "SLOTS": 4, "FAR": 1, "LANES": 8, "NEAR": 4}),
     (triton_kernels.linear_one, LAYER | {"SHARED": 0, "STEP": 8, "LANES": 64, "ONCE": False}),
     (triton_kernels.linear_one, LAYER | {"SHARED": 64, "STEP": 8, "LANES": 64, "ONCE": True}),
     (triton_kernels.linear_many, LAYER | {"IMAGES": 4, "SPREAD": True}),
@@ -38,7 +41,7 @@ RATES = ("lr", "momentum", "decay", "gate_lr", "gate_momentum", "base", "tilt", 
 
 def compiled(kernel: Any, constants: dict[str, Any], kind: int) -> int:
     """Bytes of the machine code."""
-    types = {"columns": COLUMNS[kind], "bias": "*fp32", "order": "*i32", "bands": ("i32",) * 16}
+    types = {"columns": COLUMNS[kind], "records": "*i32", "bias": "*fp32", "order": "*i32", "bands": ("i32",) * 16}
     types |= dict.fromkeys(("x", "values", "out"), FLOATS[kind]) | dict.fromkeys(RATES, "fp32")
     types |= {"weights": "*fp32", "speeds": "*fp32", "grads": "*fp32"}
     types |= {"gates": ("*fp16", "*fp32")[kind % 2], "gate_speeds": ("*bf16", "*fp32")[kind % 2]}

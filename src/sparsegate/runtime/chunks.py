@@ -39,6 +39,8 @@ class Format:
     cut: Cut
     used: int
     """Chunks of the fullest program: all others have room for as many."""
+    longest: int
+    """Chunks of the longest row."""
     lines: int
     """Lines of a record."""
     tail: int
@@ -46,7 +48,7 @@ class Format:
 
 
 def make(words: Words, cut: Cut) -> tuple[Record, Format]:
-    """One record for each program: words in turns of its threads, then biases, last chunks, rows and first chunks.
+    """One record for each program: words in turns of its threads, then biases, first chunks and rows.
 
     A word is the value above twice its column. Chunks are filled up with zero times an input of the same row.
     """
@@ -54,7 +56,8 @@ def make(words: Words, cut: Cut) -> tuple[Record, Format]:
     weights, rest = _weights(words, cut, place), _rest(words, cut, place)
     lines = -(-(weights.shape[1] + rest.shape[1]) // LINE)
     between = np.zeros((cut.programs, lines * LINE - weights.shape[1] - rest.shape[1]), np.int32)
-    return np.concatenate([weights, between, rest], 1), Format(cut, place.used, lines, rest.shape[1])
+    longest = int(place.sizes.max(initial=0))
+    return np.concatenate([weights, between, rest], 1), Format(cut, place.used, longest, lines, rest.shape[1])
 
 
 @dataclass(frozen=True)
@@ -104,16 +107,10 @@ def _rank(words: Words) -> Numbers:
 
 
 def _rest(words: Words, cut: Cut, place: _Place) -> Record:
-    """Biases in fp32; last chunks, -1 for a row without; two words to spare; first row, rows; a byte for every thread.
-
-    The byte is 1 for the first chunk of a row.
-    """
+    """Biases in fp32; first chunks, also of the rows that a program lacks; their end, twice; first row, rows."""
     slot = np.arange(len(place.program)) - place.begins[place.program]
-    bias, last = np.zeros((cut.programs, cut.rows), np.float32), np.full((cut.programs, cut.rows), -1, np.int32)
-    heads = np.zeros((cut.programs, cut.threads), np.int8)
+    bias, sizes = np.zeros((cut.programs, cut.rows), np.float32), np.zeros((cut.programs, cut.rows + 2), np.int32)
     bias[place.program, slot] = words.bias
-    some = place.sizes > 0
-    last[place.program[some], slot[some]] = (place.first + place.sizes - 1)[some]
-    heads[place.program[some], place.first[some]] = 1
+    sizes[place.program, slot + 1] = place.sizes
     rows = np.stack([place.begins[:-1], np.diff(place.begins)], 1).astype(np.int32)
-    return np.concatenate([bias.view(np.int32), last, np.zeros_like(rows), rows, heads.view(np.int32)], 1)
+    return np.concatenate([bias.view(np.int32), sizes.cumsum(1, dtype=np.int32), rows], 1)

@@ -11,9 +11,13 @@ from triton.language.extra import cuda
 
 @triton.jit
 @no_type_check
-def further(is_head, total, is_next_head, following):
-    """Running sums that begin anew at the head of every row."""
-    return is_head | is_next_head, tl.where(is_next_head != 0, following, total + following)
+def own_sums(x, FAR: tl.constexpr, OWNERS: tl.constexpr, NEAR: tl.constexpr):
+    """What every owner has, added up: NEAR numbers side by side, FAR times, all owners' between them."""
+    if NEAR > 1:
+        x = tl.sum(tl.reshape(x, [FAR * OWNERS, NEAR]), 1)
+    if FAR > 1:
+        x = tl.sum(tl.reshape(x, [FAR, OWNERS]), 0)
+    return x
 
 
 @triton.jit
@@ -33,10 +37,11 @@ def value_of(word, KIND: tl.constexpr):
 def linear_chunks(
     x, records, out, num_columns, used, lines,
     KIND: tl.constexpr, RELU: tl.constexpr, EACH: tl.constexpr, SLOTS: tl.constexpr, SIDE: tl.constexpr,
-    THREADS: tl.constexpr, ROWS: tl.constexpr, SHARED: tl.constexpr, TAIL: tl.constexpr, EARLY: tl.constexpr,
+    THREADS: tl.constexpr, ROWS: tl.constexpr, FAR: tl.constexpr, LANES: tl.constexpr, NEAR: tl.constexpr,
+    SHARED: tl.constexpr, TAIL: tl.constexpr, EARLY: tl.constexpr,
 ):
     # fmt: on
-    """One image: every thread multiplies EACH words of one row; a scan over the threads adds the rows up.
+    """One image: every thread multiplies EACH words of one row; then LANES threads of each row add its chunks up.
 
     A program's rows are neighbours, written by one warp: outputs that are scattered take a quarter of a microsecond
     longer. All of its record is loaded before the image may be read. SLOTS is EACH, rounded up to a power of two;
@@ -52,11 +57,13 @@ def linear_chunks(
     tail = records + (program + 1) * (lines * 32) - TAIL
     row = tl.arange(0, ROWS)
     bias = tl.load(tail + row).to(tl.float32, bitcast=True)
-    last = tl.load(tail + ROWS + row)
     begin = tl.load(tail + 2 * ROWS + 2)
     rows = tl.load(tail + 2 * ROWS + 3)
-    heads = (tail + 2 * ROWS + 4).to(tl.pointer_type(tl.int8))
-    head = tl.load(heads + tl.arange(0, THREADS)).to(tl.int32)
+    spot = tl.arange(0, FAR * ROWS * LANES * NEAR)
+    firsts = tail + ROWS + spot // (LANES * NEAR) % ROWS
+    chunk = tl.load(firsts) + spot // (ROWS * LANES * NEAR) * (LANES * NEAR) + spot % (LANES * NEAR)
+    is_chunk = chunk < tl.load(firsts + 1)
+    chunk = tl.where(is_chunk, chunk, 0)
     if EARLY:
         cuda.gdc_wait()  # the weights above are there before the previous kernel has ended; x is not
     column = tl.arange(0, SHARED)
@@ -65,12 +72,10 @@ def linear_chunks(
     product = value_of(word, KIND) * tl.gather(image, (word & 0xFFFF) >> 1, 0).to(tl.float32)
     if EACH < SLOTS:
         product = tl.where(lane < EACH * THREADS, product, 0.0)
-    if SIDE > 1:
-        product = tl.sum(tl.reshape(product, [SLOTS * THREADS // SIDE, SIDE]), 1)
-    if SLOTS > SIDE:
-        product = tl.sum(tl.reshape(product, [SLOTS // SIDE, THREADS]), 0)
-    _, running = tl.associative_scan((head, product), 0, further)
-    total = bias + tl.where(last >= 0, tl.gather(running, tl.maximum(last, 0), 0), 0.0)
+    product = own_sums(product, SLOTS // SIDE, THREADS, SIDE)
+    part = tl.where(is_chunk, tl.gather(product, chunk, 0), 0.0)
+    part = own_sums(part, FAR, ROWS * LANES, NEAR)
+    total = bias + tl.sum(tl.reshape(part, [ROWS, LANES]), 1)
     if RELU:
         total = tl.maximum(total, 0.0, propagate_nan=tl.PropagateNan.ALL)
     tl.store(out + begin + row, total.to(out.dtype.element_ty), mask=row < rows)

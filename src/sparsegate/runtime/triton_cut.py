@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
-from .triton_launch import filled
 from .triton_tile import power_of_two
 
 Numbers = npt.NDArray[np.int64]
 
 MAX_INPUTS = 1 << 15
 """A word has 16 bits for the offset, in bytes, of an input of two bytes."""
-EACH = (1, 2, 4, 8, 16, 24, 32, 48)
+EACH = (1, 2, 4, 8, 24, 32, 48)
 """Words of a thread that are tried, the fewest first; from 8 on multiples of what the compiler lays side by side."""
-MAX_WARPS = 16
-FEW_WORDS = 512  # a program has at least as many, if there are
+WARPS = 16
+MAX_SUMS = 32  # chunks that a thread adds up
+
+# Timed against bands on an H200. VGG-16's fc7 (13 KB to a program) and both fc8 (8 rows to a program) were timed only
+# with sums by a scan, which did not win or hardly, and smaller layers not at all: they stay in bands.
+UNEVEN = 3
+"""The longest row against a usual one: up to 1.8 for rows of chance, where bands lose little, 8 where they lose."""
+MANY_ROWS = 16
+"""Of a program, whose outputs are written side by side; sums of fewer rows cross warps."""
+MANY_BYTES = 1 << 15
+"""That a program reads, of the image and of words."""
+FEW_WORDS = 512
 
 
 @dataclass(frozen=True)
@@ -48,27 +56,62 @@ class Cut:
         slots = power_of_two(self.each)
         return min(8 if slots * self.threads == power_of_two(num_columns) else 4, slots)
 
+    def sums(self, longest: int, num_columns: int) -> tuple[int, int, int]:
+        """How rows of at most so many chunks are added up: a thread's chunks far apart, a row's threads, side by side.
+
+        A thread's lie side by side if the compiler lays them out so: as words, if there are as many.
+        """
+        room = power_of_two(longest)
+        lanes = min(room, max(1, self.threads // self.rows))
+        is_as_words = self.rows * room == power_of_two(self.each) * self.threads
+        near = min(room // lanes, self.side(num_columns)) if is_as_words else 1
+        return room // (lanes * near), lanes, near
+
 
 def choose_cut(counts: Numbers, num_columns: int, multiprocessors: int) -> Cut | None:
-    """The cut for rows of so many words, or nothing if they are too long or the image is too large.
+    """The cut for rows of so many words, or nothing if bands are faster, rows too long or the image too large.
 
     >>> choose_cut(np.full(4096, 322), 9216, 132)
-    Cut(programs=132, warps=16, each=24, rows=64)
+    Cut(programs=132, warps=16, each=24, rows=32)
+    """
+    if num_columns > MAX_INPUTS or not is_faster(counts, num_columns, multiprocessors):
+        return None
+    least = max(8, power_of_two(-(-len(counts) // multiprocessors)))
+    most = (2 * least,) if is_uneven(counts) else (least, 2 * least)  # short rows are taken together
+    cuts = (Cut(multiprocessors, WARPS, each, rows) for each in EACH for rows in most)
+    return next((cut for cut in cuts if _fits(cut, counts)), None)
+
+
+def is_faster(counts: Numbers, num_columns: int, multiprocessors: int) -> bool:
+    """Whether chunks are faster than bands: where rows are uneven, and where a program has many rows and reads much.
+
+    >>> is_faster(np.full(4096, 41), 4096, 132), is_faster(np.full(4096, 246), 4096, 132)
+    (False, True)
     """
     num_words = int(counts.sum())
-    if num_columns > MAX_INPUTS or num_words == 0:
-        return None
-    programs = filled(min(multiprocessors, -(-num_words // FEW_WORDS)), multiprocessors)
-    warps = min(MAX_WARPS, power_of_two(-(-num_words // (32 * programs))))
-    rows = max(8, power_of_two(3 * len(counts) // (2 * programs)))
-    return next(_fitting(counts, programs, warps, rows), None)
+    if num_words < FEW_WORDS * multiprocessors:
+        return False
+    if is_uneven(counts):
+        return True
+    num_bytes = 2 * num_columns + 4 * num_words // multiprocessors
+    return len(counts) >= MANY_ROWS * multiprocessors and num_bytes >= MANY_BYTES
 
 
-def _fitting(counts: Numbers, programs: int, warps: int, rows: int) -> Iterator[Cut]:
-    for each in EACH:
-        cut = Cut(programs, warps, each, rows)
-        if fullest(cut.sizes(counts), begins(cut, counts)) <= cut.threads:
-            yield cut
+def is_uneven(counts: Numbers) -> bool:
+    """Whether some rows have many times as many words as others.
+
+    >>> is_uneven(np.array([9, 11])), is_uneven(np.array([7, 1, 1, 0]))
+    (False, True)
+    """
+    return int(counts.max(initial=0)) * len(counts) >= UNEVEN * int(counts.sum())
+
+
+def _fits(cut: Cut, counts: Numbers) -> bool:
+    sizes = cut.sizes(counts)
+    if sizes.sum() > cut.programs * cut.threads:  # it need not be tried
+        return False
+    has_room = cut.rows * power_of_two(int(sizes.max())) <= MAX_SUMS * cut.threads
+    return has_room and fullest(sizes, begins(cut, counts)) <= cut.threads
 
 
 def fullest(sizes: Numbers, firsts: Numbers) -> int:

@@ -103,7 +103,7 @@ def pack(
 ) -> PackedLinear:
     """Packs a layer's kept weights, the longest rows first, into bands of rows of one width, for the tile of one image.
 
-    Without a tile, also into chunks, for one image, where that can be done.
+    Without a tile, also into chunks, for one image, where those are faster.
 
     >>> pack(torch.tensor([[0.0, 2.0], [0.0, 0.0]]), None, relu=False)
     PackedLinear(2, 2, relu=False, words=4, bytes=40)
@@ -190,6 +190,8 @@ class ChunkPlan:
         cut, early = form.cut, begins_early(x.device)
         constants = {"KIND": packed.kind, "RELU": packed.relu, "EACH": cut.each, "SLOTS": power_of_two(cut.each)}
         constants |= {"SIDE": cut.side(packed.in_features), "THREADS": cut.threads, "ROWS": cut.rows}
+        far, lanes, near = cut.sums(form.longest, packed.in_features)
+        constants |= {"FAR": far, "LANES": lanes, "NEAR": near}
         constants |= {"SHARED": power_of_two(packed.in_features), "TAIL": form.tail, "EARLY": early}
         options = {"num_warps": cut.warps, "launch_pdl": early}
         self.numbers = (packed.in_features, form.used, form.lines)
