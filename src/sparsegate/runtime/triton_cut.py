@@ -14,20 +14,14 @@ Numbers = npt.NDArray[np.int64]
 
 MAX_INPUTS = 1 << 15
 """A word has 16 bits for the offset, in bytes, of an input of two bytes."""
-EACH = (1, 2, 4, 8, 24, 32, 48)
-"""Words of a thread that are tried, the fewest first; from 8 on multiples of what the compiler lays side by side."""
-WARPS = 16
+SHAPES = ((16, 1), (16, 2), (8, 8), (8, 16), (8, 24), (8, 32), (8, 48))
+"""Warps, and words of a thread, that are tried, the smallest first; from 8 words on multiples of what the compiler lays
+side by side. Half as many warps with twice as many words are faster on an H200, but for the smallest in its cache."""
 MAX_SUMS = 32  # chunks that a thread adds up
-
-# Timed against bands on an H200. VGG-16's fc7 (13 KB to a program) and both fc8 (8 rows to a program) were timed only
-# with sums by a scan, which did not win or hardly, and smaller layers not at all: they stay in bands.
 UNEVEN = 3
-"""The longest row against a usual one: up to 1.8 for rows of chance, where bands lose little, 8 where they lose."""
-MANY_ROWS = 16
-"""Of a program, whose outputs are written side by side; sums of fewer rows cross warps."""
-MANY_BYTES = 1 << 15
-"""That a program reads, of the image and of words."""
+"""The longest row against a usual one: up to 1.8 for rows of chance."""
 FEW_WORDS = 512
+"""For every multiprocessor; smaller layers were not timed against bands and stay there."""
 
 
 @dataclass(frozen=True)
@@ -69,32 +63,17 @@ class Cut:
 
 
 def choose_cut(counts: Numbers, num_columns: int, multiprocessors: int) -> Cut | None:
-    """The cut for rows of so many words, or nothing if bands are faster, rows too long or the image too large.
+    """The cut for rows of so many words, or nothing if they are few, rows too long or the image too large.
 
     >>> choose_cut(np.full(4096, 322), 9216, 132)
-    Cut(programs=132, warps=16, each=24, rows=32)
+    Cut(programs=132, warps=8, each=48, rows=32)
     """
-    if num_columns > MAX_INPUTS or not is_faster(counts, num_columns, multiprocessors):
+    if num_columns > MAX_INPUTS or counts.sum() < FEW_WORDS * multiprocessors:
         return None
     least = max(8, power_of_two(-(-len(counts) // multiprocessors)))
     most = (2 * least,) if is_uneven(counts) else (least, 2 * least)  # short rows are taken together
-    cuts = (Cut(multiprocessors, WARPS, each, rows) for each in EACH for rows in most)
+    cuts = (Cut(multiprocessors, warps, each, rows) for warps, each in SHAPES for rows in most)
     return next((cut for cut in cuts if _fits(cut, counts)), None)
-
-
-def is_faster(counts: Numbers, num_columns: int, multiprocessors: int) -> bool:
-    """Whether chunks are faster than bands: where rows are uneven, and where a program has many rows and reads much.
-
-    >>> is_faster(np.full(4096, 41), 4096, 132), is_faster(np.full(4096, 246), 4096, 132)
-    (False, True)
-    """
-    num_words = int(counts.sum())
-    if num_words < FEW_WORDS * multiprocessors:
-        return False
-    if is_uneven(counts):
-        return True
-    num_bytes = 2 * num_columns + 4 * num_words // multiprocessors
-    return len(counts) >= MANY_ROWS * multiprocessors and num_bytes >= MANY_BYTES
 
 
 def is_uneven(counts: Numbers) -> bool:
