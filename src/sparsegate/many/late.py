@@ -25,10 +25,6 @@ class Late:
     warmup: float = 0.0
     """Fraction of that time in which the learning rate rises from zero: Adam's first steps know no size yet."""
 
-    swap: float = 0.0
-    """Fraction of the weights that change places at the beginning of an epoch, fewer and fewer; 0 for none, such as
-    0.05: the mask stands still for the price, but those that matter least leave for others that the loss asks for."""
-
     def __post_init__(self) -> None:
         if not 0 <= self.warmup < 1 or (self.warmup and self.lr is None):
             raise ValueError(f"warmup is a fraction in [0, 1) of the time with an lr of its own, got {self.warmup}")
@@ -37,8 +33,6 @@ class Late:
                 f"lr is above zero and weight_decay not below it, got {self.lr} and {self.weight_decay}; "
                 "None goes on as before"
             )
-        if not 0 <= self.swap < 1:
-            raise ValueError(f"swap is a fraction of the weights in [0, 1), got {self.swap}")
         if self.adapt and self.lr is None:
             raise ValueError("steps like Adam's need a learning rate of their own: Late(lr=0.002, adapt=True)")
 
@@ -51,6 +45,4 @@ class Late:
             said.append(f"it rose from zero in the first {self.warmup:g} of that time")
         if self.weight_decay is not None:
             said.append(f"from there on the weight decay was {self.weight_decay}")
-        if self.swap:
-            said.append(f"{100 * self.swap:g} % of the weights changed places with others every epoch, ever fewer")
         return tuple(said)

@@ -23,7 +23,6 @@ from .reading import Readings, accuracies
 from .shrinking import Shrinking
 from .stack import Stack
 from .steps import Steps
-from .swap import BATCHES, swap_, swap_share
 from .teacher import Opinion
 from .watch import ManyWatcher
 
@@ -81,7 +80,6 @@ class ManyLoop:
     def _epoch(self, number: int, drawn: tuple[Tensor, Tensor]) -> None:
         count = self.inputs.steps
         self.inputs.load(drawn)
-        self._swap(number)
         self.steps.begin(knob_table(self.members, number, count, self.stack.factor.tolist()))
         for step in range(number * count, (number + 1) * count):
             self.steps.take(step)
@@ -103,12 +101,6 @@ class ManyLoop:
             if member.late.adapt and number == member.frozen_at:
                 for each in self.stack.params.values():
                     each.speed[place] = 0.0
-
-    def _swap(self, number: int) -> None:
-        """Lets weights change places, of those members that do so now."""
-        shares = [swap_share(member, number) for member in self.members]
-        if any(shares):
-            swap_(self.stack, self.steps.slopes(BATCHES), self.shrinking.links, shares)
 
     def _shrink(self, number: int, *, cut: bool) -> None:
         """Takes units that nobody reads out of the steps."""

@@ -11,7 +11,6 @@ from .fused import can_fuse, move_fused_
 from .inputs import Batch, ManyInputs
 from .knobs import NUM_KNOBS
 from .stack import Stack
-from .swap import Slopes
 from .teacher import Opinion, soft_loss
 from .update import Rates, move_
 
@@ -55,18 +54,6 @@ class Steps:
             self._step()
         else:
             self.graph.replay()
-
-    def slopes(self, batches: int) -> dict[str, Slopes]:
-        """The gradients of all weights that take part over the first batches of the epoch; nothing moves."""
-        leaves = self.stack.leaves()
-        found = {name: Slopes(torch.zeros_like(each), torch.zeros_like(each)) for name, each in leaves.items()}
-        for number in range(min(batches, self.inputs.steps)):
-            loss = self._loss(self.inputs.batch(torch.full_like(self.at, number)), leaves)
-            grads = torch.autograd.grad(loss.sum(), list(leaves.values()))
-            for each, grad in zip(found.values(), grads, strict=True):
-                each.total.add_(grad)
-                each.square.addcmul_(grad, grad)
-        return found
 
     def _step(self) -> None:
         leaves = self.stack.leaves()
