@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from sparsegate.methods import Dense, LearnedGates
@@ -15,7 +16,7 @@ TAUGHT = Teacher(temperature=2.0, share=0.9)  # by the dense network: --distil.t
 
 def vgg16_dense() -> Run[Dense]:
     """VGG-16 on CIFAR-10, dense, from first weights."""
-    return _vgg16(Dense(), epochs=120, lr=0.1, erase=8, label_smoothing=SMOOTH)
+    return _vgg16(Dense(), epochs=120, lr=0.1, erase=8, label_smoothing=SMOOTH, compile=False)
 
 
 def vgg16_25x() -> Run[LearnedGates]:
@@ -30,14 +31,13 @@ def vgg16_100x() -> Run[LearnedGates]:
 
 def vgg16_1000x() -> Run[LearnedGates]:
     """VGG-16 on CIFAR-10 with 99.9 % of its weights gone, from a dense run: --weights runs/vgg16-cifar-dense-..."""
-    gated = _at(1000, begin=0.03, reach=0.6, freeze=0.7, fall="factor")
-    return _vgg16(gated, epochs=160, lr=0.1, weight_decay=1e-4, distil=TAUGHT)
+    return _vgg16(_at(1000), epochs=160, lr=0.1, distil=dataclasses.replace(TAUGHT, share=0.5))
 
 
-def _at(rate: int, **others: Any) -> LearnedGates:
+def _at(rate: int) -> LearnedGates:
     """So many times fewer weights of all layers together."""
-    phases = {"begin": 0.05, "reach": 0.5, "freeze": 0.65, **others}
-    return LearnedGates(target=Target(keep=1 / rate, travel=TRAVEL, evenly=0.5, **phases), graded=True)
+    target = Target(keep=1 / rate, travel=TRAVEL, evenly=0.5, begin=0.05, reach=0.5, freeze=0.65)
+    return LearnedGates(target=target, graded=True)
 
 
 def _vgg16(method: Dense | LearnedGates, *, epochs: int, lr: float, **others: Any) -> Run[Any]:
