@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from sparsegate.train.provenance import machine, versions
 
 BATCHES = (1, 2, 4, 8, 16, 64)
 MAX_COPIES = 256
+WARPS = (4, 8, 16)  # of a kernel that does next to nothing: more threads take longer to begin
 TOLERANCE = {torch.bfloat16: 1e-2, torch.float16: 2e-3, torch.float32: 1e-5}
 
 
@@ -202,10 +204,15 @@ def floors(bench: Bench) -> dict[str, float]:
             some, other, EARLY=early, launch_pdl=early
         ),
     }
-    for size in (9216, 25088):
+    for warps in WARPS:
+        works[f"empty kernel on every multiprocessor, {warps} warps"] = lambda _, warps=warps: nothing[all_of_it](
+            some, num_warps=warps
+        )
+    for size, warps in product((9216, 25088), WARPS):
         image = torch.randn(size, device=bench.device).to(bench.dtype)
-        works[f"{size} inputs read by every multiprocessor, begun early"] = lambda _, image=image: reads[all_of_it](
-            image, other, len(image), SIZE=power_of_two(len(image)), EARLY=early, num_warps=16, launch_pdl=early
+        name = f"{size} inputs read by every multiprocessor, {warps} warps, begun early"
+        works[name] = lambda _, image=image, warps=warps: reads[all_of_it](
+            image, other, len(image), SIZE=power_of_two(len(image)), EARLY=early, num_warps=warps, launch_pdl=early
         )
     replays = {name: Replay(work, copies=1, launches=10 * bench.launches) for name, work in works.items()}
     found = {name: each["median"] for name, each in medians(replays, bench.rounds).items()}
