@@ -193,6 +193,8 @@ def _do(job: Job, task: Task) -> float:
             break
         except (DivergedError, Dead) as error:
             print(f"{job.recipe} {job.seed}, {pace} of the learning rate: {error}", flush=True)
+            if 2 * time.time() - watch.start > task.deadline:  # it would take at least as long again
+                return 0.0
     else:
         return 0.0
     record.save(job.done(task))
