@@ -9,13 +9,13 @@ from sparsegate.runtime.triton_cut import Cut, begins, choose_cut, fullest
 
 CONNECTED = ((4096, 25088, 0.999), (4096, 9216, 0.965), (4096, 4096, 0.94))
 CONNECTED += ((4096, 4096, 0.9901), (1000, 4096, 0.897), (1000, 4096, 0.7))
-GENERATOR = np.random.default_rng(0)
 
 
 def counts_of(rows, columns, sparsity, uneven):
     """Words of rows in which every weight is kept by chance."""
-    keep = (1 - sparsity) * (GENERATOR.exponential(size=rows) if uneven else np.ones(rows))
-    return GENERATOR.binomial(columns, keep.clip(max=1))
+    generator = np.random.default_rng(0)
+    keep = (1 - sparsity) * (generator.exponential(size=rows) if uneven else np.ones(rows))
+    return generator.binomial(columns, keep.clip(max=1))
 
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=60), st.integers(1, 12), st.sampled_from([1, 4]))
