@@ -41,6 +41,8 @@ class Plan:
     """With every seed."""
     more: tuple[str, ...] = ()
     """If there is time left."""
+    together: tuple[str, ...] = ()
+    """Those that the dense networks of all seeds teach as one, and not only their own."""
 
 
 PLANS = {
@@ -60,6 +62,7 @@ PLANS = {
         "vgg16-cifar10-dense",
         "",
         ("vgg16-cifar10-25x", "vgg16-cifar10-100x", "vgg16-cifar10-1000x"),
+        together=("vgg16-cifar10-25x",),
     ),
 }
 COMMAND = "python benchmarks/gpu_train.py --data data --runs runs --out results"
@@ -96,6 +99,11 @@ class Job:
         """The job that makes what it begins with: itself, if it is the dense one."""
         return Job(self.plan, self.plan.dense, self.seed)
 
+    def teachers(self, task: Task) -> tuple[Job, ...]:
+        """The dense jobs that make its teachers."""
+        seeds = task.seeds if self.recipe in self.plan.together else (self.seed,)
+        return tuple(Job(self.plan, self.plan.dense, seed) for seed in seeds)
+
     def done(self, task: Task) -> Path:
         """Where its record will lie."""
         return task.runs / f"{self.recipe}.{self.seed}.json"
@@ -121,9 +129,9 @@ class Job:
             head = ("classifier.*",)
             first = str(task.data / self.plan.first)
             return dataclasses.replace(run, weights=first, new_head=head) if self.plan.first else run
-        folder = str(task.runs / self.dense.run(task).name)
-        run = dataclasses.replace(run, lr=pace * run.lr, weights=folder)
-        return dataclasses.replace(run, distil=dataclasses.replace(run.distil, teacher=folder))
+        folders = {each: str(task.runs / each.run(task).name) for each in (self.dense, *self.teachers(task))}
+        taught = dataclasses.replace(run.distil, teacher=",".join(folders[each] for each in self.teachers(task)))
+        return dataclasses.replace(run, lr=pace * run.lr, weights=folders[self.dense], distil=taught)
 
 
 class Dead(Exception):  # noqa: N818
@@ -174,9 +182,9 @@ def work(plan: Plan, task: Task) -> None:
 
 
 def _next(left: list[Job], task: Task) -> Job | None:
-    """The first job whose dense network is there and that nobody has; those that others have leave the list."""
+    """The first job whose dense networks are there and that nobody has; those that others have leave the list."""
     for job in list(left):
-        if job == job.dense or job.dense.done(task).exists():
+        if job == job.dense or all(each.done(task).exists() for each in job.teachers(task)):
             left.remove(job)
             if job.claim(task):
                 return job

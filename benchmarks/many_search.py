@@ -20,7 +20,8 @@ from search_rounds import ROUNDS, TEACHERS, of_epochs
 
 from sparsegate.compress import remove_dead_paths
 from sparsegate.data import Dataset, Split, mnist
-from sparsegate.many import Ensemble, ManyLoop, ManyWatcher, Member, Opinion
+from sparsegate.distil import Ensemble
+from sparsegate.many import ManyLoop, ManyWatcher, Member, Opinion
 from sparsegate.many.update import Stacked
 from sparsegate.train import empty_network
 

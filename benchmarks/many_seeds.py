@@ -18,7 +18,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from sparsegate.data import Dataset, load_data
-from sparsegate.many import Ensemble, Member, train_many
+from sparsegate.distil import Ensemble
+from sparsegate.many import Member, train_many
 from sparsegate.record import Record
 from sparsegate.reproduce import PUPILS, Pupil
 from sparsegate.study import Study

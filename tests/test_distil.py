@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from sparsegate.distil import Distil, distil_loss
+from sparsegate.distil import Distil, Ensemble, distil_loss
 
 INPUTS = torch.linspace(-1, 1, 12).reshape(3, 4)
 LABELS = torch.tensor([0, 1, 1])
@@ -60,3 +60,8 @@ def test_a_student_alone_with_its_teacher_becomes_like_it():
 def test_settings_out_of_range_are_errors(options, message):
     with pytest.raises(ValueError, match=message):
         Distil(layer(0), **options)
+
+
+def test_an_ensemble_says_the_mean():
+    one, other = layer(0), layer(1)
+    torch.testing.assert_close(Ensemble(one, other)(INPUTS), (one(INPUTS) + other(INPUTS)) / 2)

@@ -50,6 +50,18 @@ class Distil:
         return said
 
 
+class Ensemble(nn.Module):
+    """Several networks as one: the mean of their logits."""
+
+    def __init__(self, *members: nn.Module) -> None:
+        super().__init__()
+        self.members = nn.ModuleList(members)
+
+    def forward(self, inputs: Tensor) -> Float[Tensor, "batch classes"]:
+        """The mean logits."""
+        return torch.stack([member(inputs) for member in self.members]).mean(0)
+
+
 def distil_loss(
     logits: Float[Tensor, "*many batch classes"],
     teacher: Float[Tensor, "*many batch classes"],

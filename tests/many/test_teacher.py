@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from sparsegate.data import Shift, load_data
-from sparsegate.many import Ensemble, ManyLoop, Member, Opinion, train_many
+from sparsegate.many import ManyLoop, Member, Opinion, train_many
 from sparsegate.many.teacher import soft_loss
 from sparsegate.models import MODELS
 
@@ -25,12 +25,6 @@ def test_an_opinion_is_the_teacher_s_about_the_moved_image(digits):
     chosen, offsets = torch.tensor([3, 29, 7]), torch.tensor([[-2, 2], [0, 0], [1, -1]])
     moved = Shift(2).apply(data.train.images[chosen], offsets)
     torch.testing.assert_close(opinion(chosen, offsets), Sums()(data.normalise(moved)))
-
-
-def test_an_ensemble_says_the_mean():
-    one, other = MODELS["lenet300"](), MODELS["lenet300"]()
-    image = torch.randn(2, 1, 28, 28)
-    torch.testing.assert_close(Ensemble(one, other)(image), (one(image) + other(image)) / 2)
 
 
 def test_the_loss_by_hand():

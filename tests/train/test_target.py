@@ -3,11 +3,13 @@
 import dataclasses
 
 import pytest
+import torch
 from safetensors.torch import load_file
 
 from sparsegate.methods import Dense, LearnedGates
 from sparsegate.target import Target
 from sparsegate.train import Teacher, Watcher, train
+from sparsegate.train.network import distil_of
 
 KEEP = LearnedGates(target=Target(keep=0.02))
 
@@ -116,6 +118,18 @@ def test_the_teacher_s_content_is_in_the_name_and_its_word_counts(small, teacher
         train(small(distil=Teacher(str(teacher), content="0" * 16)), folder=tmp_path)
     with pytest.raises(ValueError, match="no finished run"):
         train(small(distil=Teacher(str(tmp_path / "nowhere"))), folder=tmp_path)
+
+
+def test_several_teachers_are_one_with_their_mean_logits(small, teacher, tmp_path):
+    second = tmp_path / train(small(method=Dense(), seed=1), folder=tmp_path).name
+    names, images = (f"{teacher}, {second}", str(teacher), str(second)), torch.randn(3, 1, 28, 28)
+    teachers = [distil_of(small(distil=Teacher(each)), 10, torch.device("cpu")) for each in names]
+    both, one, other = (each.logits(images) for each in teachers)
+    torch.testing.assert_close(both, (one + other) / 2)
+    record = train(small(distil=Teacher(names[0])), folder=tmp_path)
+    assert record.run["distil"]["content"] not in [Teacher(each).hash_of_content() for each in names[1:]]
+    with pytest.raises(ValueError, match=r"no finished run in .*nowhere"):
+        train(small(distil=Teacher(f"{teacher},{tmp_path / 'nowhere'}")), folder=tmp_path)
 
 
 def test_an_average_changes_the_network_and_not_the_training(small, tmp_path):

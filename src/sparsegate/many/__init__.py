@@ -5,11 +5,10 @@ from .late import Late
 from .launch import train_many
 from .loop import ManyLoop
 from .member import Member, check_agreement
-from .teacher import Ensemble, Opinion
+from .teacher import Opinion
 from .watch import ManyWatcher
 
 __all__ = [
-    "Ensemble",
     "Late",
     "ManyLoop",
     "ManyWatcher",

@@ -44,18 +44,6 @@ class Opinion:
         return self.logits[chosen, place]
 
 
-class Ensemble(nn.Module):
-    """Several networks as one: the mean of their logits."""
-
-    def __init__(self, *members: nn.Module) -> None:
-        super().__init__()
-        self.members = nn.ModuleList(members)
-
-    def forward(self, images: Float[Tensor, "batch channel height width"]) -> Float[Tensor, "batch classes"]:
-        """The mean logits."""
-        return torch.stack([member(images) for member in self.members]).mean(0)
-
-
 def soft_loss(
     logits: Float[Tensor, "batch classes"],
     wanted: Float[Tensor, "batch classes"],

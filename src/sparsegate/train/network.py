@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -10,7 +11,7 @@ from safetensors.torch import load_file
 from torch import nn
 
 from sparsegate.data import Dataset
-from sparsegate.distil import Distil
+from sparsegate.distil import Distil, Ensemble
 from sparsegate.method import Method
 from sparsegate.models import MODELS, load_weights_
 
@@ -43,12 +44,17 @@ def empty_network(run: Run[Any], num_classes: int = 10) -> nn.Module:
 
 
 def distil_of(run: Run[Any], num_classes: int, device: torch.device) -> Distil:
-    """The loss with the run's teacher: the network of a finished run, on the device."""
-    teacher = run.distil
-    own = Run.from_json(json.loads((teacher.network.parent / "run.json").read_text()))
-    model = empty_network(own, num_classes)
-    model.load_state_dict(load_file(teacher.network))
-    model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+    """The loss with the run's teachers: the networks of finished runs, on the device, as one."""
+    models = [_finished(network, num_classes) for network in run.distil.networks]
+    teacher = models[0] if len(models) == 1 else Ensemble(*models)
+    teacher.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
     if run.compile:
-        model.compile()
-    return Distil(model, teacher.temperature, teacher.share)
+        teacher.compile()
+    return Distil(teacher, run.distil.temperature, run.distil.share)
+
+
+def _finished(network: Path, num_classes: int) -> nn.Module:
+    own = Run.from_json(json.loads((network.parent / "run.json").read_text()))
+    model = empty_network(own, num_classes)
+    model.load_state_dict(load_file(network))
+    return model
