@@ -41,8 +41,6 @@ class Plan:
     """With every seed."""
     more: tuple[str, ...] = ()
     """If there is time left."""
-    together: tuple[str, ...] = ()
-    """Those that the dense networks of all seeds teach as one, and not only their own."""
 
 
 PLANS = {
@@ -62,7 +60,6 @@ PLANS = {
         "vgg16-cifar10-dense",
         "",
         ("vgg16-cifar10-25x", "vgg16-cifar10-100x", "vgg16-cifar10-1000x"),
-        together=("vgg16-cifar10-25x",),
     ),
 }
 COMMAND = "python benchmarks/gpu_train.py --data data --runs runs --out results"
@@ -82,6 +79,8 @@ class Task:
     seeds: tuple[int, ...]
     recipes: tuple[str, ...]
     """Only these, and the dense networks that they begin with; all if there are none."""
+    together: tuple[str, ...]
+    """Those that the dense networks of all seeds teach as one, and not only their own."""
     short: bool
     """Only tries whether everything works: two epochs of small batches."""
 
@@ -101,7 +100,7 @@ class Job:
 
     def teachers(self, task: Task) -> tuple[Job, ...]:
         """The dense jobs that make its teachers."""
-        seeds = task.seeds if self.recipe in self.plan.together else (self.seed,)
+        seeds = task.seeds if self.recipe in task.together else (self.seed,)
         return tuple(Job(self.plan, self.plan.dense, seed) for seed in seeds)
 
     def done(self, task: Task) -> Path:
@@ -225,7 +224,9 @@ def write_studies(plan: Plan, task: Task) -> None:
             found.setdefault(job.recipe, []).append(Record.load(job.done(task)))
     for recipe, records in found.items():
         title = (RECIPES[recipe].__doc__ or recipe).strip()
-        Study(title, f"{COMMAND} --recipes {recipe}", tuple(records)).save(task.out / f"{recipe}.json")
+        together = f" --together {recipe}" if recipe in task.together else ""
+        command = f"{COMMAND} --recipes {recipe}{together}"
+        Study(title, command, tuple(records)).save(task.out / f"{recipe}.json")
 
 
 def main() -> None:
@@ -238,12 +239,20 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=900.0, help="seconds")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--recipes", nargs="*", default=[], help="only these")
+    parser.add_argument("--together", nargs="*", default=[], help="those that the dense networks of all seeds teach")
     parser.add_argument("--short", action="store_true", help="only try whether everything works")
     args = parser.parse_args()
     os.environ.setdefault("SPARSEGATE_DATA", str(args.data))
     os.environ.setdefault("SPARSEGATE_CACHE", str(args.runs / "cache"))
     task = Task(
-        args.data, args.runs, args.out, time.time() + args.limit, tuple(args.seeds), tuple(args.recipes), args.short
+        args.data,
+        args.runs,
+        args.out,
+        time.time() + args.limit,
+        tuple(args.seeds),
+        tuple(args.recipes),
+        tuple(args.together),
+        args.short,
     )
     for folder in (args.runs, args.out):
         folder.mkdir(parents=True, exist_ok=True)

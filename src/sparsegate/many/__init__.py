@@ -1,5 +1,6 @@
 """Many small networks trained as one, each as if it were alone."""
 
+from .again import Again
 from .finished import finished
 from .late import Late
 from .launch import train_many
@@ -9,6 +10,7 @@ from .teacher import Opinion
 from .watch import ManyWatcher
 
 __all__ = [
+    "Again",
     "Late",
     "ManyLoop",
     "ManyWatcher",
