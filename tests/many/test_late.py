@@ -47,7 +47,7 @@ def test_steps_that_adapt_begin_at_rest(small):
     loop.train()
     before, after = ([each[number].loss for each in loop.epochs] for number in (1, 2))
     assert after[0] < 2 * before[0]
-    loop._rest_(2)
+    loop._forget_speed_(2)
     speed = loop.stack.params["fc1.weight"].speed
     assert not speed[0].any()
     assert speed[1].any()

@@ -1,6 +1,5 @@
 """Many small networks trained as one, each as if it were alone."""
 
-from .again import Again
 from .finished import finished
 from .late import Late
 from .launch import train_many
@@ -10,7 +9,6 @@ from .teacher import Opinion
 from .watch import ManyWatcher
 
 __all__ = [
-    "Again",
     "Late",
     "ManyLoop",
     "ManyWatcher",

@@ -42,22 +42,17 @@ def _knobs(member: Member, progress: float, step: float) -> tuple[float, ...]:
 
 def _late(member: Member, progress: float, step: float) -> tuple[float, float, float]:
     """Learning rate, weight decay and what the mean square of gradients is multiplied by, since it began at zero."""
-    run, late, begin, end = member.run, member.late, member.frozen_at / member.run.epochs, 1.0
-    first = late.lr
+    run, late, begin = member.run, member.late, member.frozen_at / member.run.epochs
+    lr, decay = run.lr * run.method.lr_factor(progress), run.weight_decay
     if progress - begin < -step / 2:  # rounding must not move the moment by a step
-        return run.lr * run.method.lr_factor(progress), run.weight_decay, 0.0
-    if progress - 1 > -step / 2:
-        first, begin, end = member.again.lr, 1.0, 1 + member.again.epochs / run.epochs
-    lr = run.lr * run.method.lr_factor(progress) if first is None else first * _risen(member, progress, begin, end)
-    decay = run.weight_decay if late.weight_decay is None else late.weight_decay
+        return lr, decay, 0.0
+    if late.lr is not None:
+        rise = ramp(progress - begin, over=late.warmup * (1 - begin))
+        lr = late.lr * rise * cosine(progress - begin, until=1 - begin)
+    if late.weight_decay is not None:
+        decay = late.weight_decay
     taken = round((progress - begin) / step) + 1
     return lr, decay, 1 / (1 - MEMORY**taken) if late.adapt else 0.0
-
-
-def _risen(member: Member, progress: float, begin: float, end: float) -> float:
-    """The factor on a learning rate that begins again."""
-    rise = ramp(progress - begin, over=member.late.warmup * (end - begin))
-    return rise * cosine(progress - begin, until=end - begin)
 
 
 def _blend(member: Member, progress: float, step: float) -> float:

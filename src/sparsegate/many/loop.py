@@ -59,13 +59,13 @@ class ManyLoop:
     def train(self) -> None:
         """Takes the steps that are left."""
         first = self._resumed()
-        count, epochs = self.inputs.steps, self.members[0].epochs
+        count, epochs = self.inputs.steps, self.members[0].run.epochs
         self.watch.began(self.members, first * count, epochs * count)
         drawn = self.inputs.drawn(first) if first < epochs else None
         for number in range(first, epochs):
             began = time.perf_counter()
             assert drawn is not None
-            self._rest_(number)
+            self._forget_speed_(number)
             self._shrink(number, cut=self._cut(number))
             self._epoch(number, drawn)
             self.shrinking.write_back_()
@@ -94,14 +94,13 @@ class ManyLoop:
             cut_(self.stack, place, self.example)
         return bool(due)
 
-    def _rest_(self, number: int) -> None:
-        """Stops the weights whose steps adapt from now on, or begin to do so again, in place."""
+    def _forget_speed_(self, number: int) -> None:
+        """Stops the weights whose steps adapt from now on, in place."""
         # What an old speed over the size of one gradient comes to has no bound.
         for place, member in enumerate(self.members):
-            if member.late.adapt and number in (member.frozen_at, member.run.epochs):
-                for each in (*self.stack.params.values(), *self.stack.active.values()):
-                    assert each.square is not None
-                    each.speed[place], each.square[place] = 0.0, 0.0
+            if member.late.adapt and number == member.frozen_at:
+                for each in self.stack.params.values():
+                    each.speed[place] = 0.0
 
     def _shrink(self, number: int, *, cut: bool) -> None:
         """Takes units that nobody reads out of the steps."""

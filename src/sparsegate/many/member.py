@@ -13,7 +13,6 @@ from typing import Any
 from sparsegate.methods import Dense, LearnedGates
 from sparsegate.train import Run
 
-from .again import Again
 from .late import Late
 
 FREE = ("seed", "lr", "momentum", "weight_decay", "shift", "method")
@@ -60,9 +59,6 @@ class Member:
     late: Late = field(default_factory=Late)
     """What is done otherwise once the gates froze."""
 
-    again: Again = field(default_factory=Again)
-    """Epochs after those of the run."""
-
     def __post_init__(self) -> None:
         if self.most is not None and self.most < 1:
             raise ValueError(f"most is a number of weights, at least 1, got {self.most}")
@@ -80,11 +76,6 @@ class Member:
             return self.run.name
         digest = hashlib.blake2b(json.dumps(beside, sort_keys=True, default=vars).encode(), digest_size=4).hexdigest()
         return f"{self.run.name}-{digest}"
-
-    @property
-    def epochs(self) -> int:
-        """All epochs, those after the run's own among them."""
-        return self.run.epochs + self.again.epochs
 
     @property
     def freeze(self) -> float:
@@ -107,10 +98,10 @@ class Member:
             said.append(f"distilled: share {self.share} of a teacher's opinion, temperature {self.temperature}")
         if self.shed:
             said.append("units that nobody read at the end of an epoch left for good while the gates still moved")
-        return (*said, *self.late.about(), *self.again.about())
+        return (*said, *self.late.about())
 
 
-_DEFAULTS = {each.name: each.default for each in dataclasses.fields(Member)} | {"late": Late(), "again": Again()}
+_DEFAULTS = {each.name: each.default for each in dataclasses.fields(Member)} | {"late": Late()}
 
 
 def check_agreement(members: Sequence[Member]) -> None:
@@ -123,7 +114,6 @@ def check_agreement(members: Sequence[Member]) -> None:
     for name in (each.name for each in dataclasses.fields(Run)):
         if name not in FREE:
             _check_one(name, [getattr(run, name) for run in runs])
-    _check_one("again.epochs", [member.again.epochs for member in members])
     _check_one("method", [type(run.method).__name__ for run in runs])
     for name in (each.name for each in dataclasses.fields(runs[0].method)):
         if name not in FREE_OF_METHOD:

@@ -20,7 +20,6 @@ from sparsegate.train import Run
 # move by one pixel only: it cannot learn what two pixels ask. 6. two networks are trained for every seed, and the one
 # with the lower loss on the validation split is taken. 7. units that nobody reads leave for good.
 APART = 1000  # between the seeds of a field
-GATED = 196  # epochs until the mask of the smallest stands still
 ADAPTED = Late(lr=0.006, weight_decay=0.0, adapt=True, warmup=0.05)
 
 
@@ -55,7 +54,7 @@ def lenet5_100x() -> Pupil:
 
 def lenet5_300x() -> Pupil:
     """LeNet-5 with 300 times fewer weights: 1,435 of 430,500."""
-    return _smallest(1435, 12.0, late=204)
+    return _smallest(1435, 12.0)
 
 
 def lenet5_500x() -> Pupil:
@@ -73,10 +72,9 @@ def lenet300_100x() -> Pupil:
     return _pupil(2662, 9.8, Run(model="lenet300", epochs=200, lr=0.06, shift=1))
 
 
-def _smallest(most: int, price: float, *, shift: int = 2, late: int = 84) -> Pupil:
-    epochs = GATED + late
-    method = LearnedGates(penalty=Penalty(count=price), gate_lr=0.3, freeze=GATED / epochs)
-    run = Run(epochs=epochs, shift=shift, method=method)
+def _smallest(most: int, price: float, *, shift: int = 2) -> Pupil:
+    method = LearnedGates(penalty=Penalty(count=price), gate_lr=0.3, freeze=0.7)
+    run = Run(epochs=280, shift=shift, method=method)
     member = Member(run, most=most, share=0.5, temperature=2.0, shed=True, late=ADAPTED)
     return Pupil(member, teachers(), candidates=2)
 
