@@ -11,6 +11,7 @@ from .mnist import mnist
 from .normalise import IMAGENET, Fit, Normalise
 from .one_pass import can_change_fast, changed_in_one_pass, changes_of
 from .photos import Storing
+from .vary import Vary
 
 __all__ = [
     "DATASETS",
@@ -26,6 +27,7 @@ __all__ = [
     "Shift",
     "Split",
     "Storing",
+    "Vary",
     "can_change_fast",
     "changed_in_one_pass",
     "changes_of",

@@ -19,7 +19,7 @@ from sparsegate.train import Checkpoints, Run, RunFolder, keep_freed_memory
 
 from .finished import finished
 from .loop import ManyLoop
-from .member import Member, check_agreement
+from .member import Member, check_agreement, strength
 from .teacher import Opinion
 from .watch import ManyWatcher
 
@@ -83,7 +83,8 @@ class _Session:
         opinion = None
         if self.teacher is not None:
             widest = max(member.run.shift for member in members)
-            opinion = Opinion.of(self.teacher.to(device), data.train.to(device), data.normalise, widest)
+            teacher, split = self.teacher.to(device), data.train.to(device)
+            opinion = Opinion.of(teacher, split, data.normalise, widest, vary=strength(members))
         return ManyLoop(
             members, data, device, opinion=opinion, checkpoints=checkpoints, every=self.every, watch=self.watch
         )

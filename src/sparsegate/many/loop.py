@@ -17,7 +17,7 @@ from sparsegate.train import Checkpoints
 from .cut import cut_
 from .inputs import ManyInputs
 from .knobs import knob_table
-from .member import Member, check_agreement
+from .member import Member, check_agreement, strength
 from .price import steered
 from .reading import Readings, accuracies
 from .shrinking import Shrinking
@@ -47,7 +47,7 @@ class ManyLoop:
         self.checkpoints, self.every, self.watch = checkpoints, every, watch or ManyWatcher()
         self.splits = {name: getattr(data, name).to(device) for name in ("validation", "test")}
         self.stack = Stack(members, data, device)
-        self.inputs = ManyInputs([member.run for member in members], data.train, data.normalise, device)
+        self.inputs = ManyInputs(members, data.train, data.normalise, device)
         self.steps = Steps(self.stack, self.inputs, opinion, device)
         self.readings = Readings(self.stack)
         self.example = data.normalise(data.train.images[:1])
@@ -154,3 +154,5 @@ def _check_teacher(members: Sequence[Member], opinion: Opinion | None) -> None:
         raise ValueError("there is a teacher, but no member has a share of its opinion; set Member.share")
     if opinion is not None and (widest := max(member.run.shift for member in members)) > opinion.pixels:
         raise ValueError(f"the teacher was asked about shifts of {opinion.pixels} pixels, a member has {widest}")
+    if opinion is not None and (vary := strength(members)) not in (0, opinion.vary):
+        raise ValueError(f"the teacher was asked about images varied by {opinion.vary}, a member has {vary}")

@@ -118,9 +118,15 @@ def check_agreement(members: Sequence[Member]) -> None:
     for name in (each.name for each in dataclasses.fields(runs[0].method)):
         if name not in FREE_OF_METHOD:
             _check_one(name, [getattr(run.method, name) for run in runs])
+    _check_one("late.vary", [member.late.vary for member in members if member.late.vary])
     _check_known(runs[0])
     if runs[0].compile or runs[0].precision == "fp16":
         raise ValueError("many members are trained with compile=False and precision fp32 or bf16")
+
+
+def strength(members: Sequence[Member]) -> float:
+    """How much the images of some of these members are varied, 0 if nobody's."""
+    return max(member.late.vary for member in members)
 
 
 def _check_known(run: Run[Any]) -> None:
@@ -133,7 +139,7 @@ def _check_known(run: Run[Any]) -> None:
 
 
 def _check_one(name: str, values: list[Any]) -> None:
-    others = [value for value in values if value != values[0]]
+    others = [value for value in values[1:] if value != values[0]]
     if others:
         raise ValueError(
             f"members trained together agree in {name}, got {values[0]!r} and {others[0]!r}; train them in two batches"

@@ -10,7 +10,7 @@ from .launch import MemoryShortError, is_main_process, leave_group, train
 from .network import empty_network, fresh_network
 from .provenance import machine, versions
 from .run import Run
-from .seed import fold
+from .seed import fold, generator
 from .stop import Stop
 from .teacher import Teacher
 from .view import augments_of, view_of
@@ -36,6 +36,7 @@ __all__ = [
     "empty_network",
     "fold",
     "fresh_network",
+    "generator",
     "is_main_process",
     "keep_freed_memory",
     "leave_group",
