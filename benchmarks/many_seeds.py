@@ -19,7 +19,7 @@ from torch.nn import functional as F
 
 from sparsegate.data import Dataset, load_data
 from sparsegate.distil import Ensemble
-from sparsegate.many import Member, train_many
+from sparsegate.many import Member, check_agreement, train_many
 from sparsegate.record import Record
 from sparsegate.reproduce import PUPILS, Pupil
 from sparsegate.study import Study
@@ -30,7 +30,7 @@ DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("recipes", nargs="+", choices=list(PUPILS), help="of one network: they are trained as one")
+    parser.add_argument("recipes", nargs="+", choices=list(PUPILS), help="those that agree are trained as one")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
     parser.add_argument("--epochs", type=int, help="in the place of the recipes' own")
     parser.add_argument("--folder", type=Path, default=Path("runs"))
@@ -42,17 +42,34 @@ def main() -> None:
     began = time.perf_counter()
     taught = teacher(next(iter(pupils.values())), options.folder)
     fields = {(name, seed): pupil.field(seed) for name, pupil in pupils.items() for seed in options.seeds}
-    members = [member for field in fields.values() for member in field]
-    records = train_many(members, folder=options.folder, teacher=taught, command=command)
-    by_member = dict(zip(members, records, strict=True))
-    print(f"{len(members)} members, {time.perf_counter() - began:.0f} s with the teachers", flush=True)
-    data = load_data(members[0].run.data)
+    by_member: dict[Member, Record] = {}
+    for members in agreeing([list(field) for field in fields.values()]):
+        records = train_many(members, folder=options.folder, teacher=taught, command=command)
+        by_member |= zip(members, records, strict=True)
+        print(f"{len(members)} members, {time.perf_counter() - began:.0f} s with the teachers", flush=True)
+    data = load_data(next(iter(by_member)).run.data)
     for name in pupils:
         chosen = [chosen_of(fields[name, seed], by_member, options.folder, data) for seed in options.seeds]
         study = Study((PUPILS[name].__doc__ or name).strip(), command, tuple(chosen))
         study.save(options.results / f"{name}.json")
         test, kept = study.summary(lambda record: record.test), study.summary(lambda record: record.kept)
         print(f"{name}: {kept.mean:.0f} weights, test {test.mean:.3f} ± {test.spread:.3f} %", flush=True)
+
+
+def agreeing(fields: Sequence[list[Member]]) -> list[list[Member]]:
+    """The fields in batches of those that can be trained as one."""
+    batches: list[list[Member]] = []
+    for field in fields:
+        for batch in batches:
+            try:
+                check_agreement([*batch, *field])
+            except ValueError:
+                continue
+            batch += field
+            break
+        else:
+            batches.append(list(field))
+    return batches
 
 
 def with_epochs(pupil: Pupil, epochs: int | None) -> Pupil:

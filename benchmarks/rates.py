@@ -1,7 +1,8 @@
 """Accuracy over rate, from the studies at several rates: python benchmarks/rates.py --out results/rates.json.
 
 A row for every study, beside the dense baseline of the same seeds; `lost` is the mean over seeds of what each lost on
-the test set against the dense network that it began with.
+the test set against the dense network that it began with. A study whose dense networks are not those of the baseline
+has them in a folder `dense` beside it: trained again with the same seed they are not quite the same.
 """
 
 from __future__ import annotations
@@ -22,7 +23,11 @@ def rows(folder: Path, family: str) -> list[dict[str, Any]]:
     """All studies of a network on its data, the dense one first, then by rate."""
     studies = {path.stem: Study.load(path) for path in folder.glob(f"{family}*.json")}
     dense = studies.get(f"{family}-dense")
-    found = [_row(recipe, study, dense.records if dense else ()) for recipe, study in studies.items()]
+    found = []
+    for recipe, study in studies.items():
+        own = folder / "dense" / f"{recipe}.json"
+        baseline = Study.load(own) if own.exists() else dense
+        found.append(_row(recipe, study, baseline.records if baseline else ()))
     return sorted(found, key=lambda row: float(row["rate"]))
 
 
