@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparsegate.train.seed import fold, generator
+from sparsegate.train.seed import fold, generator, seed_
 
 MOMENTS = st.lists(st.integers() | st.text(max_size=5), max_size=4).map(tuple)
 
@@ -44,3 +44,10 @@ def test_making_a_seed_draws_no_random_number():
     before = torch.get_rng_state()
     generator(1, "weights")
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_seeding_for_the_cpu_is_what_torch_does():
+    torch.manual_seed(fold(3, "step"))
+    wanted = torch.rand(5)
+    seed_(fold(3, "step"), torch.device("cpu"))
+    assert torch.equal(torch.rand(5), wanted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from .variants import AS_THEY_ARE, VARIANTS
@@ -38,7 +39,7 @@ class Late:
                 f"lr is above zero and weight_decay not below it, got {self.lr} and {self.weight_decay}; "
                 "None goes on as before"
             )
-        if self.vary < 0:
+        if not 0 <= self.vary < math.inf:
             raise ValueError(f"vary is a strength, such as 1, or 0 for shifts as before, got {self.vary}")
         if self.adapt and self.lr is None:
             raise ValueError("steps like Adam's need a learning rate of their own: Late(lr=0.002, adapt=True)")

@@ -32,7 +32,7 @@ from .network import distil_of
 from .placement import elsewhere, placed
 from .provenance import machine, versions
 from .run import Run
-from .seed import fold
+from .seed import fold, seed_
 from .shard import Shards
 from .view import augments_of, view_of
 from .watch import Watcher
@@ -163,7 +163,7 @@ class Loop:
         progress = step / (self.run.epochs * len(self.batches))
         method = self.run.method
         # Seeded anew at every step: a resumed run draws what an uninterrupted one draws.
-        torch.manual_seed(fold(self.run.seed, "step", step, self.accelerator.process_index))
+        seed_(fold(self.run.seed, "step", step, self.accelerator.process_index), self.accelerator.device)
         for group in self.weights.param_groups:
             group["lr"] = self.run.lr * ramp(progress, over=self.run.warmup) * method.lr_factor(progress)
         method.before_step(self.model, self.own or self.weights, progress)
