@@ -25,7 +25,7 @@ def generator(seed: int, *moment: int | str) -> torch.Generator:
 def seed_(seed: int, device: torch.device) -> None:
     """Seeds what draws on the CPU and on a device, in place."""
     if device.type == "cpu":
-        # torch.manual_seed makes a note for every kind of GPU that is not there yet, which takes some tenths of a millisecond.
+        # torch.manual_seed leaves a note for every kind of GPU that there might be, in tenths of a millisecond.
         torch.default_generator.manual_seed(seed)
     else:
         torch.manual_seed(seed)
