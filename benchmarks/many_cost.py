@@ -1,4 +1,4 @@
-"""Times the steps of the recipe lenet5-500x on this machine's cores, at first and when few units are left.
+"""Times the steps of the recipes with a teacher on this machine's cores, at first and when few units are left.
 
 python benchmarks/many_cost.py --threads 2
 """
@@ -10,16 +10,20 @@ import dataclasses
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from sparsegate.data import mnist
-from sparsegate.many import ManyLoop
+from sparsegate.many import ManyLoop, Member
 from sparsegate.many.knobs import knob_table
 from sparsegate.reproduce import PUPILS
 from sparsegate.train import machine, versions
 
-LEFT = {"conv2.weight": 16, "fc1.weight": 22 * 16, "fc2.weight": 69}  # inputs that are read: as in the search's best
+LEFT = {  # inputs that are read in the end, at the most: as in networks of the search
+    "lenet5-300x": {"conv2.weight": 20, "fc1.weight": 34 * 16, "fc2.weight": 151},
+    "lenet5-500x": {"conv2.weight": 16, "fc1.weight": 22 * 16, "fc2.weight": 69},
+}
 CPU = torch.device("cpu")
 
 
@@ -30,26 +34,46 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results/many-cost.json"))
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    # Without the teacher, whose answers are looked up.
-    member = dataclasses.replace(PUPILS["lenet5-500x"]().member, share=0.0)
-    loop = ManyLoop([member], mnist(), CPU)
-    whole = epoch_seconds(loop, options.steps)
-    for name, inputs in LEFT.items():
-        gate = loop.stack.params[name].gate
-        assert gate is not None
-        gate[:, :, inputs:] = 0.0
-    assert loop.shrinking.shrunk_(frozen=True, cut=False)
+    rows = {name: cost(name, options.steps) for name in PUPILS}
+    pupil = PUPILS["lenet5-300x"]()
+    epoch = epoch_seconds(ManyLoop([Member(pupil.teachers[0])], mnist(), CPU), options.steps)
+    minutes = epoch * sum(run.epochs for run in pupil.teachers) / 60
     found = {
-        "title": "Seconds of an epoch of one LeNet-5 in the batched trainer, from some of its steps",
+        "title": "Minutes of small LeNets in the batched trainer, multiplied from some of their steps",
         "command": f"python benchmarks/many_cost.py --threads {options.threads} --steps {options.steps}",
-        "whole": round(whole, 1),
-        "few_units": round(epoch_seconds(loop, options.steps), 1),
-        "widths": {name: list(each.weight.shape[1:]) for name, each in loop.stack.active.items() if name in LEFT},
+        "recipes": rows,
+        "teachers": {"networks": len(pupil.teachers), "epoch": round(epoch, 1), "minutes": round(minutes)},
         "machine": machine(),
         "versions": versions(),
     }
     options.out.write_text(json.dumps(found, indent=1) + "\n")
-    print(found)
+    for name, row in rows.items():
+        print(name, row)
+    print("teachers", found["teachers"])
+
+
+def cost(name: str, steps: int) -> dict[str, Any]:
+    """Seconds of an epoch of one network, at first and in the end, and minutes of a seed with all its candidates."""
+    pupil = PUPILS[name]()
+    # Without the teacher, whose answers are looked up, and without variants, which are looked up as well.
+    member = dataclasses.replace(pupil.member, share=0.0, late=dataclasses.replace(pupil.member.late, vary=0.0))
+    loop = ManyLoop([member], mnist(), CPU)
+    first = last = epoch_seconds(loop, steps)
+    for weight, inputs in LEFT.get(name, {}).items():
+        gate = loop.stack.params[weight].gate
+        assert gate is not None
+        gate[:, :, inputs:] = 0.0
+    if name in LEFT:
+        assert loop.shrinking.shrunk_(frozen=True, cut=False)
+        last = epoch_seconds(loop, steps)
+    epochs = member.run.epochs * pupil.candidates
+    return {
+        "epochs": member.run.epochs,
+        "networks_of_a_seed": pupil.candidates,
+        "first_epoch": round(first, 1),
+        "last_epoch": round(last, 1),
+        "minutes_of_a_seed": [round(epochs * each / 60) for each in (last, first)],
+    }
 
 
 def epoch_seconds(loop: ManyLoop, steps: int) -> float:
