@@ -9,6 +9,7 @@ from torch import nn
 from sparsegate.data import Shift, load_data
 from sparsegate.many import ManyLoop, Member, Opinion, train_many
 from sparsegate.many.teacher import soft_loss
+from sparsegate.many.variants import VARIANTS, variant
 from sparsegate.models import MODELS
 
 
@@ -25,6 +26,16 @@ def test_an_opinion_is_the_teacher_s_about_the_moved_image(digits):
     chosen, offsets = torch.tensor([3, 29, 7]), torch.tensor([[-2, 2], [0, 0], [1, -1]])
     moved = Shift(2).apply(data.train.images[chosen], offsets)
     torch.testing.assert_close(opinion(chosen, offsets), Sums()(data.normalise(moved)))
+
+
+def test_an_opinion_is_the_teacher_s_about_the_variant(digits):
+    data = load_data(str(digits))
+    split = data.train.part(0, 30)
+    opinion = Opinion.of(Sums(), split, data.normalise, 1, vary=1.0)
+    chosen = torch.tensor([3, 30 + 3, 30 * VARIANTS + 29])  # as it is, in its first and in its last variant
+    images = torch.stack([split.images[3], variant(split, 0, 1.0)[3], variant(split, VARIANTS - 1, 1.0)[29]])
+    said = opinion(chosen, torch.zeros(3, 2, dtype=torch.int64))
+    torch.testing.assert_close(said, Sums()(data.normalise(images)))
 
 
 def test_the_loss_by_hand():

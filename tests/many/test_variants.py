@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from torch import nn
 
 from sparsegate.data import load_data
 from sparsegate.many import Late, ManyLoop, Member, Opinion, check_agreement, train_many
@@ -13,13 +12,6 @@ from sparsegate.models import MODELS
 from sparsegate.train import Run
 
 CPU, VARIED = torch.device("cpu"), Late(vary=1.0)
-
-
-class Sums(nn.Module):
-    """Says how bright the upper and the lower half are."""
-
-    def forward(self, image):
-        return torch.stack([image[:, :, :14].sum((1, 2, 3)), image[:, :, 14:].sum((1, 2, 3))], 1) / 100
 
 
 def batches(members, data, epoch, count=2):
@@ -62,16 +54,6 @@ def test_every_epoch_and_seed_draws_other_variants_and_every_time_the_same():
     assert not torch.equal(first, other)
     assert set(first.tolist()) == set(range(VARIANTS + 1))
     assert 0.15 < float((first == 0).float().mean()) < 0.25
-
-
-def test_an_opinion_is_the_teacher_s_about_the_variant(digits):
-    data = load_data(str(digits))
-    split = data.train.part(0, 30)
-    opinion = Opinion.of(Sums(), split, data.normalise, 1, vary=1.0)
-    chosen = torch.tensor([3, 30 + 3, 30 * VARIANTS + 29])  # as it is, in its first and in its last variant
-    images = torch.stack([split.images[3], variant(split, 0, 1.0)[3], variant(split, VARIANTS - 1, 1.0)[29]])
-    said = opinion(chosen, torch.zeros(3, 2, dtype=torch.int64))
-    torch.testing.assert_close(said, Sums()(data.normalise(images)))
 
 
 def test_a_network_learns_from_varied_images_and_says_so(small, tmp_path):
