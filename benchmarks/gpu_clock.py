@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 
 import torch
 
+MOST_LAUNCHES = 1024
+
 Work = Callable[[int], object]
 """Starts the work once; the number says which copy of the weights to use."""
 
@@ -52,6 +54,13 @@ class Replay:
         graph.replay()
         torch.cuda.synchronize()
         return graph
+
+
+def lasting(work: Work, *, copies: int, launches: int, span: float) -> Replay:
+    """A graph of at least so many launches that takes so many microseconds: how it begins and ends hardly counts."""
+    first = Replay(work, copies=copies, launches=launches)
+    wanted = min(MOST_LAUNCHES, round(span / first.microseconds()))
+    return first if wanted <= first.launches else Replay(work, copies=copies, launches=wanted)
 
 
 def medians(replays: Mapping[str, Replay], rounds: int) -> dict[str, dict[str, float]]:

@@ -37,7 +37,7 @@ def test_the_counts_of_a_toy_record():
     assert RECORD.layers[0].sparsity == pytest.approx(95.0)
 
 
-@pytest.mark.parametrize("record", [RECORD, GATED])
+@pytest.mark.parametrize("record", [RECORD, GATED, dataclasses.replace(RECORD, content="a1")])
 def test_a_record_comes_back_from_json_as_it_was(record):
     assert Record.from_json(json.loads(json.dumps(record.to_json()))) == record
 

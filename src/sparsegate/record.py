@@ -11,7 +11,9 @@ from typing import Any
 from sparsegate.atomic import write_atomically
 
 FORMAT = 1
-LATER = ("sizes", "first_gates")  # records from before they were counted have none
+CONTENT = "weights_content"
+"""Among a run's settings: the hash of the file that it began with."""
+LATER: dict[str, Any] = {"sizes": (), "first_gates": (), "content": ""}  # records from before have none
 SIZE_EDGES: tuple[float, ...] = tuple(2.0 ** (place / 4) for place in range(-80, 13))
 """Borders between the bins of `Record.sizes`: quarters of an octave, from 2^-20 to 8."""
 
@@ -96,6 +98,8 @@ class Record:
     """How many kept weights have which size: below the first of SIZE_EDGES, between two, above the last; or unknown."""
     first_gates: tuple[int, ...] = ()
     """How many gates lay in each of 32 equal parts of [0, 1] before the first step; empty if there were none."""
+    content: str = ""
+    """The hash of the finished network's file, by which a run that begins with it knows it; empty if unknown."""
 
     @property
     def total(self) -> int:
@@ -134,8 +138,8 @@ class Record:
         fields = dataclasses.asdict(self)
         fields["layers"] = tuple(_without(None, layer) for layer in fields["layers"])
         fields["epochs"] = tuple(_without((), epoch) for epoch in fields["epochs"])
-        counted = _without((), {name: fields.pop(name) for name in LATER})
-        return {"format": FORMAT, **fields, **counted, "derived": derived}
+        later = {name: value for name, nothing in LATER.items() if (value := fields.pop(name)) != nothing}
+        return {"format": FORMAT, **fields, **later, "derived": derived}
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Record:
@@ -143,7 +147,7 @@ class Record:
         if value.get("format") != FORMAT:
             raise ValueError(f"a record of format {FORMAT} was wanted, got {value.get('format')!r}")
         fields = {field.name: value[field.name] for field in dataclasses.fields(cls) if field.name not in LATER}
-        fields |= {name: tuple(value.get(name, ())) for name in LATER}
+        fields |= {name: type(nothing)(value.get(name, nothing)) for name, nothing in LATER.items()}
         fields["layers"] = tuple(Layer(**{**each, "shape": tuple(each["shape"])}) for each in value["layers"])
         fields["epochs"] = tuple(Epoch.from_json(each) for each in value["epochs"])
         fields["notes"] = tuple(value["notes"])

@@ -7,7 +7,7 @@ import pytest
 from sparsegate.methods import Dense, LearnedGates
 from sparsegate.record import Layer, Record
 from sparsegate.reproduce import EXHIBITS, Archive, make
-from sparsegate.reproduce.imagenet import NETWORKS
+from sparsegate.reproduce.imagenet import NETWORKS, began_with
 from sparsegate.study import Study
 from sparsegate.train import Run
 
@@ -79,6 +79,15 @@ def test_a_network_may_lose_no_more_than_the_papers(test, verdict):
         (claim,) = EXHIBITS[name].findings(studies).claims
         assert claim.verdict == verdict
         assert f"{test - 60:+.2f}" in claim.evidence
+
+
+@pytest.mark.parametrize("content", ["", "a1", "b2"])
+def test_a_dense_network_of_the_same_name_and_other_content_is_not_what_a_run_began_with(content):
+    dense = dataclasses.replace(study("vgg16").records[0], content=content)
+    sparse = study("vgg16", 1.1).records[0]
+    sparse = dataclasses.replace(sparse, run=sparse.run | {"weights_content": "a1"}, content="c3")
+    assert began_with(sparse, [dense]) == (dense if content != "b2" else None)
+    assert began_with(dense, [dense]) == dense
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """A run's folder is held by one process, and says that the run has ended only when it has."""
 
+import dataclasses
 import json
 
 import pytest
@@ -9,6 +10,7 @@ from torch import nn
 
 from sparsegate.record import Record
 from sparsegate.train import Run, RunFolder
+from sparsegate.train.weights import content_hash
 
 RUN = Run(epochs=3)
 RECORD = Record("toy", {}, "", {}, {}, (), 0, 0, 0.0, 0.0, (), 0.0)
@@ -62,8 +64,8 @@ def test_partial_files_of_a_killed_process_are_removed_and_nothing_else(place):
 def test_a_closed_folder_holds_the_network_and_the_record(place):
     model = nn.Linear(3, 2)
     with place.opened():
-        place.close(model, RECORD)
-    assert place.record() == RECORD
+        record = place.close(model, RECORD)
+    assert place.record() == record == dataclasses.replace(RECORD, content=content_hash(str(place.path)))
     with safe_open(place.network, framework="pt") as file:
         assert torch.equal(file.get_tensor("weight"), model.weight)
         assert file.metadata() == {"run": RUN.name}

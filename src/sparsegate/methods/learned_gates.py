@@ -60,10 +60,10 @@ class LearnedGates(Method):
     """For pretrained weights: the fraction of each layer's largest weights that start open, the others at 0.49."""
 
     keeps: tuple[tuple[str, float], ...] = ()
-    """Fractions for weights with names like these, such as conv* 1.0; the first match counts, keep or start else."""
+    """Fractions for weights with names like these, such as conv* 1.0; the first counts; graded, keep or start else."""
 
     graded: bool = False
-    """For pretrained weights: all gates start open, the lower the less a weight matters in its layer (LAMP)."""
+    """For pretrained weights: gates start open, unless named, lower if a weight matters less in its layer (LAMP)."""
 
     only: tuple[str, ...] = ("*",)
     """Patterns of the weights that get gates, such as fc1.*"""
@@ -195,10 +195,10 @@ class LearnedGates(Method):
             raise ValueError(f"a target moves the gates by themselves, got update {self.update}; use update apart")
 
     def _start(self) -> Start | dict[str, Start]:
-        if self.graded and (self.keep is not None or self.keeps):
-            raise ValueError("graded gates all start open, and keep closes some; leave one or the other out")
-        if self.graded:
-            return Graded()
-        others = Constant(self.start) if self.keep is None else LargestWeights(keep=self.keep)
+        if self.graded and self.keep is not None:
+            raise ValueError("graded gates all start open, and keep closes some; leave one out, or use keeps for some")
+        others: Start = Graded() if self.graded else Constant(self.start)
+        if self.keep is not None:
+            others = LargestWeights(keep=self.keep)
         named: dict[str, Start] = {pattern: LargestWeights(keep=keep) for pattern, keep in self.keeps}
         return {**named, "*": others} if named else others

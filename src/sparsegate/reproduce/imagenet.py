@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from sparsegate.record import Record
+from sparsegate.record import CONTENT, Record
 from sparsegate.study import Study, Summary
 
 from . import paper
@@ -123,8 +123,8 @@ def difference(sparse: Entry, full: Entry) -> tuple[float, float]:
 
 def began_with(record: Record, dense: Iterable[Record]) -> Record | None:
     """The dense network whose weights a run began with, itself if it is one; none if that was made anew since."""
-    names = (record.name, PurePath(record.run["weights"]).name)
-    return next((each for each in dense if each.name in names), None)
+    first, names = record.run.get(CONTENT), (record.name, PurePath(record.run["weights"]).name)
+    return next((each for each in dense if each.name in names and each.content in ("", record.content, first)), None)
 
 
 def notes(network: str, study: Study | None) -> tuple[str, ...]:

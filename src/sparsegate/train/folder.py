@@ -6,7 +6,7 @@ import fcntl
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import safetensors.torch
@@ -19,7 +19,7 @@ from sparsegate.record import Record
 
 from .checkpoint import Checkpoints
 from .run import Run
-from .weights import PACKED
+from .weights import PACKED, content_hash
 
 MAX_SG = 2**28  # elements; they take some ten seconds, and while it is coded a byte each of the largest tensor
 
@@ -73,8 +73,8 @@ class RunFolder:
         """The finished network's small files."""
         return [path for ending in PACKED if (path := self.path / f"network{ending}").exists()]
 
-    def close(self, model: nn.Module, record: Record) -> None:
-        """Writes the finished network, dense and packed, then the record, which says that the run has ended."""
+    def close(self, model: nn.Module, record: Record) -> Record:
+        """Writes the finished network, dense and packed, then the record, which knows its hash, to end the run."""
         state = {
             name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
             for name, tensor in model.state_dict().items()
@@ -84,7 +84,9 @@ class RunFolder:
             packed = compress(state)
             for name in self._packed_names(state):
                 packed.save(self.path / name)
+        record = replace(record, content=content_hash(str(self.network)))
         record.save(self.path / "record.json")
+        return record
 
     def _packed_names(self, state: dict[str, Tensor]) -> list[str]:
         small = sum(tensor.numel() for tensor in state.values()) <= MAX_SG

@@ -287,7 +287,7 @@ class Loop:
             first_gates=self.first_gates,
         )
         if self.accelerator.is_main_process:
-            self.place.close(model, record)
+            record = self.place.close(model, record)
         self.accelerator.wait_for_everyone()
         self.watch.ended(record)
         return record

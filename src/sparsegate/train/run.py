@@ -11,12 +11,12 @@ from typing import Any, Generic, Literal, TypeVar, get_type_hints
 from sparsegate.data import Storing
 from sparsegate.method import Method
 from sparsegate.methods import METHODS, LearnedGates
+from sparsegate.record import CONTENT
 
 from .stop import Stop
 from .teacher import Teacher
 from .weights import content_hash
 
-CONTENT = "weights_content"
 NORMALISE = ("data", "imagenet")
 PRECISIONS = ("fp32", "bf16", "fp16")
 PARTS = {"stop": Stop, "distil": Teacher}  # settings with settings of their own
