@@ -38,7 +38,7 @@ def vgg16_100x() -> Run[LearnedGates]:
 def vgg16_1000x() -> Run[LearnedGates]:
     """VGG-16 on CIFAR-10 with 99.9 % of its weights gone, from a dense run: --weights runs/vgg16-cifar-dense-..."""
     taught = dataclasses.replace(TAUGHT, share=0.5)
-    return _vgg16(_at(1000, **FEW), epochs=200, lr=0.1, weight_decay=5e-5, distil=taught)
+    return _vgg16(_at(1000, **FEW), epochs=200, lr=0.1, weight_decay=2e-5, distil=taught)
 
 
 def _at(
