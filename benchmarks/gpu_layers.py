@@ -2,9 +2,10 @@
 
 Every time is that of one launch in a graph of many, replayed; contenders take turns; medians. *Cold*: every launch has
 its own copy of the weights, so many that none is in cache. *Warm*: all share one, as in a network that is asked again
-and again. All but cuSPARSE compute the bias. The floor is the larger of an empty kernel's launch, which takes turns
-with the others, and the time in which the packed layer's bytes could be read at the speed of a large kernel's reads
-and writes. Every graph takes a millisecond or has 1,024 launches, so that how it begins and ends hardly counts.
+and again. *Alone*: warm, and nobody else comes between the layer and the empty kernel. All but cuSPARSE compute the
+bias. The floor is the larger of an empty kernel's launch, which takes turns with the others, and the time in which the
+packed layer's bytes could be read at the speed of a large kernel's reads and writes. Every graph takes a millisecond or
+has 1,024 launches, so that how it begins and ends hardly counts.
 """
 
 from __future__ import annotations
@@ -174,7 +175,8 @@ def measure(layer: Layer, batch: int, made: Any, bench: Bench) -> dict[str, Any]
     works["ours"] = (copies, lambda each: multiply(each, x))
     works[EMPTY] = ([None], lambda _: nothing[(1,)](x))
     row = {"layer": layer.name, "batch": batch, "sparsity": layer.sparsity, "bytes": num_bytes, "copies": len(copies)}
-    return row | {name: _times(works, bench, cold=cold) for name, cold in (("cold", True), ("warm", False))}
+    row |= {name: _times(works, bench, cold=cold) for name, cold in (("cold", True), ("warm", False))}
+    return row | {"alone": _times({name: works[name] for name in ("ours", EMPTY)}, bench, cold=False)}
 
 
 def _times(works: dict[str, Any], bench: Bench, *, cold: bool) -> dict[str, Any]:
@@ -228,7 +230,7 @@ def floors(bench: Bench) -> dict[str, float]:
 def summary(row: dict[str, Any], floor: dict[str, float]) -> dict[str, Any]:
     """Ratios: how much faster than the best of each other library, and how far from the floor."""
     found: dict[str, Any] = {}
-    for state in ("cold", "warm"):
+    for state in ("cold", "warm", "alone"):
         bound = max(row[state][EMPTY]["median"], row["bytes"] / floor["GB/s"] / 1e3)
         mine = _best(row[state], "ours") or float("inf")
         others = {"dense": _best(row[state], "cuBLAS", "cuDNN"), "cuSPARSE": _best(row[state], "cuSPARSE")}
