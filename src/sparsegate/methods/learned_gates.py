@@ -63,7 +63,7 @@ class LearnedGates(Method):
     """Fractions for weights with names like these, such as conv* 1.0; the first counts; graded, keep or start else."""
 
     graded: bool = False
-    """For pretrained weights: gates start open, unless named, lower if a weight matters less in its layer (LAMP)."""
+    """For pretrained weights: gates not in keeps start open, lower if a weight matters less in its layer (LAMP)."""
 
     only: tuple[str, ...] = ("*",)
     """Patterns of the weights that get gates, such as fc1.*"""
