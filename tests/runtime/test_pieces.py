@@ -7,6 +7,7 @@ from torch.nn import functional as F
 
 import sparsegate as sg
 from sparsegate.runtime.pieces import follows, pieces, traced
+from sparsegate.runtime.reference import chain
 
 IMAGE = torch.randn(2, 2, 8, 8)
 
@@ -95,6 +96,64 @@ def test_other_pools_are_left(written, name):
 def test_only_one_pool_is_taken_in(written):
     piece = of(written, lambda m, x: F.max_pool2d(F.max_pool2d(m.conv(x), 2), 2))
     assert piece.shapes["out"] == (4, 3, 3)
+
+
+def norm(affine=True):
+    """A BatchNorm in eval that changes something, and makes one unit constant."""
+    made = nn.BatchNorm2d(4, affine=affine)
+    made.running_mean.copy_(torch.tensor([1.0, -2.0, 0.5, 3.0]))
+    made.running_var.copy_(torch.tensor([0.25, 4.0, 1.0, 2.0]))
+    if affine:
+        made.weight.data.copy_(torch.tensor([2.0, -1.0, 0.0, 0.5]))
+        made.bias.data.copy_(torch.tensor([0.1, 0.2, 0.3, 0.4]))
+    return made
+
+
+NORMS = {
+    "at once": (lambda m, x: m.norm(m.conv(x)), {"norm": norm()}),
+    "without scales": (lambda m, x: m.norm(m.conv(x)), {"norm": norm(affine=False)}),
+    "before a rectifier and a pool": (lambda m, x: F.max_pool2d(m.norm(m.conv(x)).relu(), 2), {"norm": norm()}),
+    "after what does nothing": (lambda m, x: m.norm(m.drop(m.conv(x))), {"norm": norm(), "drop": nn.Dropout()}),
+    "of several processes": (
+        lambda m, x: m.norm(m.conv(x)),
+        {"norm": nn.SyncBatchNorm.convert_sync_batchnorm(norm())},
+    ),
+}
+NOT_NORMS = {
+    "after a rectifier": (lambda m, x: m.norm(m.conv(x).relu()), {"norm": norm()}, 2),
+    "after a pool": (lambda m, x: m.norm(F.max_pool2d(m.conv(x), 2)), {"norm": norm()}, 2),
+    "of the batch": (lambda m, x: m.norm(m.conv(x)), {"norm": nn.BatchNorm2d(4, track_running_stats=False)}, 1),
+    "of groups": (lambda m, x: m.norm(m.conv(x)), {"norm": nn.GroupNorm(2, 4)}, 1),
+    "of a second one": (lambda m, x: m.two(m.norm(m.conv(x))), {"norm": norm(), "two": norm()}, 2),
+}
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("name", NORMS)
+def test_a_norm_goes_into_the_weights_of_the_layer_before_it(written, name, bias):
+    way, modules = NORMS[name]
+    model = written(way, conv=nn.Conv2d(2, 4, 3, bias=bias), **modules)
+    model.conv.weight[:, 0] = 0
+    (piece,) = found(model)
+    assert piece.norm is model.norm
+    assert not piece.folded()[0][:, 0].any()
+    wanted = model(IMAGE)
+    torch.testing.assert_close(chain([piece.layer()], IMAGE), wanted.flatten(1).double(), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(piece.dense(IMAGE), wanted)
+
+
+@pytest.mark.parametrize("name", NOT_NORMS)
+def test_norms_that_are_no_line_of_what_the_layer_gives_are_left(written, name):
+    way, modules, num_nodes = NOT_NORMS[name]
+    assert len(of(written, way, **modules).nodes) == num_nodes
+
+
+def test_a_norm_after_a_linear_layer_is_taken_in():
+    model = nn.Sequential(nn.Linear(8, 4), nn.BatchNorm1d(4), nn.ReLU())
+    (piece,) = found(model, torch.ones(2, 8))
+    assert piece.norm is model[1]
+    assert piece.relu
 
 
 RESHAPES = {

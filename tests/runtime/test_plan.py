@@ -31,7 +31,7 @@ class Residual(nn.Module):
 def shaken(model):
     """With statistics in its BatchNorms that change something."""
     for module in model.modules():
-        if isinstance(module, nn.BatchNorm2d):
+        if isinstance(module, nn.BatchNorm1d | nn.BatchNorm2d):
             nn.init.normal_(module.running_mean)
             nn.init.uniform_(module.running_var, 0.5, 2)
     return model
@@ -56,6 +56,10 @@ MODELS = {
     "depthwise": (lambda: nn.Sequential(nn.Conv2d(4, 4, 3, groups=4), nn.Conv2d(4, 8, 1), nn.ReLU()), (4, 6, 6)),
     "a deep perceptron": (
         lambda: nn.Sequential(nn.Linear(20, 40), nn.ReLU(), nn.Linear(40, 9), nn.ReLU(), nn.Linear(9, 4)),
+        (20,),
+    ),
+    "a perceptron with BatchNorm": (
+        lambda: nn.Sequential(nn.Linear(20, 9), nn.BatchNorm1d(9), nn.ReLU(), nn.Linear(9, 4)),
         (20,),
     ),
     "an autoencoder": (
@@ -114,6 +118,19 @@ def test_linear_layers_may_run_by_csr_beside_chains(sparsified):
     plan = plan_of(model, x, fc1="csr")
     assert parts(plan) == [["conv1", "conv2"], ["fc1"], ["fc2"]]
     torch.testing.assert_close(plan(x), model(x), rtol=1e-5, atol=1e-5)
+
+
+@torch.no_grad()
+def test_a_linear_layer_with_a_norm_may_run_by_csr(sparsified):
+    model, x = sparsified(shaken(MODELS["a perceptron with BatchNorm"][0]())), torch.randn(3, 20)
+    torch.testing.assert_close(plan_of(model, x, "csr")(x), model(x), rtol=1e-5, atol=1e-5)
+
+
+def test_norms_between_layers_do_not_end_a_part(sparsified):
+    layers = (nn.Conv2d(3, 6, 3), nn.BatchNorm2d(6), nn.ReLU(), nn.Conv2d(6, 2, 3), nn.BatchNorm2d(2))
+    plan = plan_of(sparsified(nn.Sequential(*layers)), torch.zeros(1, 3, 9, 7))
+    assert isinstance(plan, ChainPart)
+    assert parts(plan) == [["0", "3"]]
 
 
 def test_consecutive_layers_become_one_part_and_a_whole_model_is_that_part(sparsified):

@@ -31,6 +31,10 @@ MODELS = {
         lambda: nn.Conv2d(4, 6, 3, stride=2, padding=(2, 1), dilation=(2, 1), groups=2),
         (4, 9, 8),
     ),
+    "convolution with BatchNorm, rectified": (
+        lambda: nn.Sequential(nn.Conv2d(2, 4, 3), nn.BatchNorm2d(4), nn.ReLU()),
+        (2, 9, 8),
+    ),
     "padded to the same size": (lambda: nn.Conv2d(2, 3, (3, 5), padding="same"), (2, 6, 7)),
 }
 
@@ -41,7 +45,7 @@ MODELS = {
 def test_a_layer_and_what_follows_it_give_the_same_outputs(name, batch):
     make, shape = MODELS[name]
     torch.manual_seed(0)
-    model, x = nn.Sequential(make()).to(DEVICE), torch.randn(batch, *shape, device=DEVICE)
+    model, x = nn.Sequential(make()).to(DEVICE).eval(), torch.randn(batch, *shape, device=DEVICE)
     for parameter in model.parameters():
         parameter.data *= torch.rand_like(parameter) < 0.4
     (piece,) = pieces(traced(model, torch.randn(2, *shape, device=DEVICE)))

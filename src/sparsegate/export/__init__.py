@@ -14,6 +14,7 @@ from .browser import for_browser
 from .build import build, find_compiler
 from .code import MAX_WEIGHTS, Code, Dtype, generate
 from .hardwired import HardWired, hard_wire
+from .norm import scale_and_shift
 from .to_c import to_c
 from .to_web import to_web
 from .written import Written
@@ -50,6 +51,7 @@ __all__ = [
     "for_browser",
     "generate",
     "hard_wire",
+    "scale_and_shift",
     "to_c",
     "to_web",
 ]

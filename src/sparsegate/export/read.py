@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from sparsegate.compress import is_hooked, module_of, operation, reads_shape, remove_dead_paths, trace
 
 from .layer import Conv, Layer, Linear, Pair, Pool, scaled, unit_wise
+from .norm import scale_and_shift
 
 Reader: TypeAlias = Callable[[fx.Node, list[Layer]], list[Layer]]
 """The layers so far, with an operation more."""
@@ -165,9 +166,7 @@ def _norm(node: fx.Node, layers: list[Layer]) -> list[Layer]:
     norm: Any = module_of(node)
     if norm.running_mean is None:
         raise ValueError(f"{node.target} has no running statistics, so it depends on the batch; it cannot be written")
-    scale = (norm.running_var.double() + norm.eps).rsqrt()
-    scale = scale * norm.weight.detach() if norm.affine else scale
-    shift = (norm.bias.detach() if norm.affine else 0) - norm.running_mean * scale
+    scale, shift = scale_and_shift(norm)
     last = layers[-1] if layers else None
     if isinstance(last, Conv | Linear) and not last.relu and getattr(last, "tile", 1) == 1:
         return [*layers[:-1], scaled(last, scale, shift)]

@@ -109,7 +109,7 @@ def has_packing() -> bool:
     """Whether this torch can pack: it does so for its compiler, by operators that it does not promise to keep."""
     try:
         conv, x = nn.Conv2d(1, 1, 1).requires_grad_(False), torch.ones(1, 1, 2, 2)
-        return torch.allclose(_onednn(conv, relu=False)(x), conv(x))
+        return torch.allclose(_onednn(conv, conv.weight, conv.bias, relu=False)(x), conv(x))
     except (AttributeError, NotImplementedError, RuntimeError, TypeError):
         return False
 
@@ -119,7 +119,7 @@ def _steps(piece: Piece, kernel: str) -> list[Step]:
     layer, out_shape = piece.layer(), piece.shapes["out"]
     if kernel == "packed":
         assert isinstance(piece.module, nn.Conv2d)
-        return [_onednn(piece.module, relu=piece.relu), piece.pooled]
+        return [_onednn(piece.module, *piece.folded(), relu=piece.relu), piece.pooled]
     if (layer.pool, layer.pool_stride) == (2, 2):
         return [Winograd(layer, TILES[kernel]), lambda x: x.reshape(len(x), *out_shape)]
     return [Winograd(replace(layer, pool=1, pool_stride=1), TILES[kernel]), piece.pooled]
@@ -129,8 +129,8 @@ def _layout(x: Tensor) -> torch.memory_format:
     return torch.channels_last if x.ndim == 4 else torch.contiguous_format
 
 
-def _onednn(conv: nn.Conv2d, *, relu: bool) -> Step:
-    weight, bias = conv.weight.detach(), None if conv.bias is None else conv.bias.detach()
+def _onednn(conv: nn.Conv2d, weight: Tensor, bias: Tensor | None, *, relu: bool) -> Step:
+    """A convolution with the settings of one and these weights."""
     settings = (list(padding_of(conv) or ()), list(conv.stride), list(conv.dilation), conv.groups)
     packed = torch.ops.mkldnn._reorder_convolution_weight(weight, *settings, None)
     after: tuple[Any, ...] = ("relu" if relu else "none", [], "")

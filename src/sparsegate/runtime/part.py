@@ -61,8 +61,9 @@ class CsrPart(nn.Module):
     def __init__(self, piece: Piece) -> None:
         super().__init__()
         self.names, self.relu = [piece.name], piece.relu
-        self.matrix = piece.module.weight.detach().to_sparse_csr()
-        self.bias = None if piece.module.bias is None else piece.module.bias.detach()[:, None]
+        weight, bias = piece.folded()
+        self.matrix = weight.to_sparse_csr()
+        self.bias = None if bias is None else bias[:, None]
 
     def forward(self, x: Tensor) -> Tensor:
         """The layer's output; the matrix stands on the left, which is several times faster on a CPU."""

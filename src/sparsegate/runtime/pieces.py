@@ -11,23 +11,27 @@ from torch import Tensor, fx, nn
 from torch.nn import functional as F
 
 from sparsegate.compress import trace
+from sparsegate.export import scale_and_shift
 
 from .chain import Layer
 
 RECTIFIERS: tuple[Any, ...] = (F.relu, torch.relu, "relu", "relu_")
 POOLS: tuple[Any, ...] = (F.max_pool2d, torch.max_pool2d)
 RESHAPES: tuple[Any, ...] = (torch.flatten, torch.reshape, "flatten", "view", "reshape")
+NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.SyncBatchNorm)
 NOTHING = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Identity, nn.AdaptiveAvgPool2d, nn.AdaptiveMaxPool2d)
 
 
 @dataclass
 class Piece:
-    """A layer of a traced model, and the pooling, rectifying and flattening that one kernel does with it."""
+    """A layer of a traced model, and what one kernel does with it: BatchNorm, pooling, rectifying and flattening."""
 
     name: str
     """The layer's name in the model."""
     module: nn.Linear | nn.Conv2d
     nodes: list[fx.Node]
+    norm: nn.Module | None = None
+    """The BatchNorm right after the layer: in eval it is a line for every unit, and goes into its weights and bias."""
     pool: int = 1
     pool_stride: int = 1
     relu: bool = False
@@ -40,11 +44,21 @@ class Piece:
         weight = self.module.weight
         return 1 - int(weight.count_nonzero()) / max(weight.numel(), 1)
 
+    def folded(self) -> tuple[Tensor, Tensor | None]:
+        """Weight and bias of the layer and its BatchNorm together; a weight that is zero stays so."""
+        weight, bias = self.module.weight.detach(), self.module.bias
+        bias = None if bias is None else bias.detach()
+        if self.norm is None:
+            return weight, bias
+        scale, shift = scale_and_shift(self.norm)
+        shift = shift if bias is None else shift + bias * scale
+        return (weight * scale.view(-1, *[1] * (weight.ndim - 1))).to(weight.dtype), shift.to(weight.dtype)
+
     def layer(self) -> Layer:
         """As the kernels want it."""
         size = self.shapes["in"]
-        weight, bias = self.module.weight.detach().float().cpu().contiguous(), self.module.bias
-        bias = None if bias is None else bias.detach().float().cpu()
+        weight, bias = self.folded()
+        weight, bias = weight.float().cpu().contiguous(), None if bias is None else bias.float().cpu()
         if isinstance(self.module, nn.Linear):
             return Layer(weight, bias, (prod(size), 1, 1), relu=self.relu)
         conv = self.module
@@ -59,7 +73,8 @@ class Piece:
 
     def dense(self, x: Tensor) -> Tensor:
         """The same, by torch."""
-        x = self.pooled(self.module(x))
+        x = self.module(x)
+        x = self.pooled(x if self.norm is None else self.norm(x))
         return x.relu() if self.relu else x
 
     def pooled(self, x: Tensor) -> Tensor:
@@ -127,7 +142,7 @@ def _grown(piece: Piece, graph: fx.GraphModule) -> Piece:
     piece.shapes["in"] = _shape(piece.nodes[0].args[0])[1:]
     while len(piece.nodes[-1].users) == 1:
         node = next(iter(piece.nodes[-1].users))
-        if not any(take(piece, node, graph) for take in (_take_nothing, _take_rectifier, _take_pool, _take_reshape)):
+        if not any(take(piece, node, graph) for take in TAKES):
             break
         piece.nodes.append(node)
     piece.shapes["out"] = _shape(piece.nodes[-1])[1:]
@@ -136,6 +151,19 @@ def _grown(piece: Piece, graph: fx.GraphModule) -> Piece:
 
 def _take_nothing(piece: Piece, node: fx.Node, graph: fx.GraphModule) -> bool:
     return _calls(node, graph, NOTHING, ()) and _shape(node) == _shape(piece.nodes[-1])
+
+
+def _take_norm(piece: Piece, node: fx.Node, graph: fx.GraphModule) -> bool:
+    norm = _module(node, graph)
+    is_first = piece.norm is None and not piece.relu and piece.pool == piece.pool_stride == 1
+    if not is_first or _shape(piece.nodes[-1]) != _shape(piece.nodes[0]) or not _calls(node, graph, NORMS, ()):
+        return False
+    assert norm is not None
+    usual = type(norm).forward in (nn.BatchNorm2d.forward, nn.SyncBatchNorm.forward)
+    if not usual or norm.training or norm.running_mean is None:  # which depends on the other images of a batch
+        return False
+    piece.norm = norm
+    return True
 
 
 def _take_rectifier(piece: Piece, node: fx.Node, graph: fx.GraphModule) -> bool:
@@ -164,6 +192,9 @@ _POOL_SETTINGS |= {"padding": 0, "dilation": 1, "ceil_mode": False, "return_indi
 
 def _take_reshape(piece: Piece, node: fx.Node, graph: fx.GraphModule) -> bool:
     return flattens(node, piece.nodes[-1], graph)
+
+
+TAKES = (_take_nothing, _take_norm, _take_rectifier, _take_pool, _take_reshape)
 
 
 def flattens(node: fx.Node, before: fx.Node, graph: fx.GraphModule) -> bool:

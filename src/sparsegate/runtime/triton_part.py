@@ -45,9 +45,10 @@ def why_not(weight: Tensor) -> str:
 
 def _packed(piece: Piece) -> PackedLinear | PackedConv2d:
     layer = piece.module
+    weight, bias = piece.folded()
     if isinstance(layer, nn.Linear):
-        return pack(layer.weight, layer.bias, relu=piece.relu)
+        return pack(weight, bias, relu=piece.relu)
     padding = padding_of(layer)
     assert padding is not None  # such a layer is no piece
     look: Any = {"stride": layer.stride, "padding": padding, "dilation": layer.dilation, "groups": layer.groups}
-    return pack_conv(layer.weight, layer.bias, relu=piece.relu, **look)
+    return pack_conv(weight, bias, relu=piece.relu, **look)
