@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import torch
@@ -12,7 +12,7 @@ from sparsegate.kernels import KERNELS, direct, explain_missing
 
 from .chain import Chain
 from .dense_part import DENSE_KERNELS, dense_kernels_for, dense_part
-from .pieces import Piece
+from .pieces import Piece, Unit
 from .triton_part import TritonPart, why_not
 
 Direct: TypeAlias = Callable[[Any], Any]
@@ -25,11 +25,11 @@ class ChainPart(nn.Module):
     Inputs of another shape than the first layer's are taken as they lie in memory: they need not be flattened.
     """
 
-    def __init__(self, pieces: list[Piece], in_shape: tuple[int, ...] | None = None) -> None:
+    def __init__(self, units: Sequence[Unit], in_shape: tuple[int, ...] | None = None) -> None:
         super().__init__()
-        self.names = [piece.name for piece in pieces]
-        self.chain = Chain([piece.layer() for piece in pieces])
-        self.in_shape, self.out_shape = in_shape or pieces[0].shapes["in"], pieces[-1].shapes["out"]
+        self.names = [piece.name for unit in units for piece in unit.pieces]
+        self.chain = Chain([layer for unit in units for layer in unit.layers])
+        self.in_shape, self.out_shape = in_shape or units[0].shapes["in"], units[-1].shapes["out"]
         self.is_flat = len(self.out_shape) == 1
 
     def forward(self, x: Tensor) -> Tensor:
@@ -86,11 +86,12 @@ def kernels_for(piece: Piece) -> list[str]:
     return chain + csr
 
 
-def sparse_part(pieces: list[Piece], kernel: str, in_shape: tuple[int, ...] | None = None) -> nn.Module:
-    """What runs these consecutive pieces by a kernel: `csr` takes one linear layer, `triton` any one.
+def sparse_part(units: Sequence[Unit], kernel: str, in_shape: tuple[int, ...] | None = None) -> nn.Module:
+    """What runs these consecutive units by a kernel: `csr` takes one linear layer, `triton` any one.
 
     A chain can take inputs of another shape, if they are as many numbers.
     """
+    pieces = [piece for unit in units for piece in unit.pieces]
     for piece in pieces:
         able = ["dense", *dense_kernels_for(piece), *kernels_for(piece)]
         if kernel not in able:
@@ -100,7 +101,7 @@ def sparse_part(pieces: list[Piece], kernel: str, in_shape: tuple[int, ...] | No
             )
     with torch.no_grad():
         if kernel == "chain":
-            return ChainPart(pieces, in_shape)
+            return ChainPart(units, in_shape)
         if kernel in DENSE_KERNELS:
             return dense_part(pieces, [kernel] * len(pieces))
         return TritonPart(pieces[0]) if kernel == "triton" else CsrPart(pieces[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -22,8 +23,32 @@ NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.SyncBatchNorm)
 NOTHING = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Identity, nn.AdaptiveAvgPool2d, nn.AdaptiveMaxPool2d)
 
 
+class Unit(ABC):
+    """Nodes of a traced model that a chain of kernels runs: a piece, or several and what is around them."""
+
+    nodes: list[fx.Node]
+    """All that it does, in the graph's order."""
+    shapes: dict[str, tuple[int, ...]]
+    """Of one image: what goes in, what comes out."""
+
+    @property
+    @abstractmethod
+    def pieces(self) -> tuple[Piece, ...]:
+        """The layers in it."""
+
+    @property
+    @abstractmethod
+    def source(self) -> fx.Node:
+        """What it reads."""
+
+    @property
+    @abstractmethod
+    def layers(self) -> list[Layer]:
+        """As the kernels want them."""
+
+
 @dataclass
-class Piece:
+class Piece(Unit):
     """A layer of a traced model, and what one kernel does with it: BatchNorm, pooling, rectifying and flattening."""
 
     name: str
@@ -43,6 +68,22 @@ class Piece:
         """The fraction of weights that are zero."""
         weight = self.module.weight
         return 1 - int(weight.count_nonzero()) / max(weight.numel(), 1)
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        """Itself."""
+        return (self,)
+
+    @property
+    def source(self) -> fx.Node:
+        """What it reads."""
+        found: Any = self.nodes[0].args[0]
+        return found  # type: ignore[no-any-return]
+
+    @property
+    def layers(self) -> list[Layer]:
+        """As the kernels want it, alone."""
+        return [self.layer()]
 
     def folded(self) -> tuple[Tensor, Tensor | None]:
         """Weight and bias of the layer and its BatchNorm together; a weight that is zero stays so."""
@@ -93,7 +134,7 @@ def traced(model: nn.Module, example: Tensor) -> fx.GraphModule:
     model = nn.Sequential(model) if isinstance(model, nn.Linear | nn.Conv2d) else model  # torch.fx would look inside
     with torch.no_grad():
         graph = fx.GraphModule(model, trace(model, example))
-    if not _shape(graph.graph.output_node()):
+    if not shape_of(graph.graph.output_node()):
         raise ValueError("sg.sparse takes models that give one batch of outputs; wrap the model in one that does")
     return graph
 
@@ -109,12 +150,10 @@ def pieces(graph: fx.GraphModule) -> list[Piece]:
     return [piece for piece in found if names.count(piece.name) == 1]  # one that is called twice stays as it is
 
 
-def follows(piece: Piece, other: Piece) -> bool:
-    """Whether a piece reads what the other gives, and nobody else does."""
+def follows(unit: Unit, other: Unit) -> bool:
+    """Whether a unit reads what the other gives, and nobody else does."""
     last = other.nodes[-1]
-    if isinstance(piece.module, nn.Linear) != isinstance(other.module, nn.Linear) and len(other.shapes["out"]) == 3:
-        return False  # a linear layer over the last dimension of an image
-    return piece.nodes[0].args[0] is last and len(last.users) == 1
+    return unit.source is last and set(last.users) <= set(unit.nodes) and unit.shapes["in"] == other.shapes["out"]
 
 
 def _fits(node: fx.Node, module: nn.Linear | nn.Conv2d) -> bool:
@@ -123,8 +162,8 @@ def _fits(node: fx.Node, module: nn.Linear | nn.Conv2d) -> bool:
     if not module.weight.numel() or _has_hooks(module):
         return False
     if isinstance(module, nn.Linear):
-        return len(_shape(node)) == 2
-    return len(_shape(node)) == 4 and module.padding_mode == "zeros" and padding_of(module) is not None
+        return len(shape_of(node)) == 2
+    return len(shape_of(node)) == 4 and module.padding_mode == "zeros" and padding_of(module) is not None
 
 
 def padding_of(conv: nn.Conv2d) -> tuple[int, int] | None:
@@ -139,24 +178,24 @@ def padding_of(conv: nn.Conv2d) -> tuple[int, int] | None:
 
 def _grown(piece: Piece, graph: fx.GraphModule) -> Piece:
     """Takes in what follows the layer, as long as a kernel can do it and nobody else reads in between."""
-    piece.shapes["in"] = _shape(piece.nodes[0].args[0])[1:]
+    piece.shapes["in"] = shape_of(piece.nodes[0].args[0])[1:]
     while len(piece.nodes[-1].users) == 1:
         node = next(iter(piece.nodes[-1].users))
         if not any(take(piece, node, graph) for take in TAKES):
             break
         piece.nodes.append(node)
-    piece.shapes["out"] = _shape(piece.nodes[-1])[1:]
+    piece.shapes["out"] = shape_of(piece.nodes[-1])[1:]
     return piece
 
 
 def _take_nothing(piece: Piece, node: fx.Node, graph: fx.GraphModule) -> bool:
-    return _calls(node, graph, NOTHING, ()) and _shape(node) == _shape(piece.nodes[-1])
+    return calls(node, graph, NOTHING, ()) and shape_of(node) == shape_of(piece.nodes[-1])
 
 
 def _take_norm(piece: Piece, node: fx.Node, graph: fx.GraphModule) -> bool:
     norm = _module(node, graph)
     is_first = piece.norm is None and not piece.relu and piece.pool == piece.pool_stride == 1
-    if not is_first or _shape(piece.nodes[-1]) != _shape(piece.nodes[0]) or not _calls(node, graph, NORMS, ()):
+    if not is_first or shape_of(piece.nodes[-1]) != shape_of(piece.nodes[0]) or not calls(node, graph, NORMS, ()):
         return False
     assert norm is not None
     usual = type(norm).forward in (nn.BatchNorm2d.forward, nn.SyncBatchNorm.forward)
@@ -167,20 +206,20 @@ def _take_norm(piece: Piece, node: fx.Node, graph: fx.GraphModule) -> bool:
 
 
 def _take_rectifier(piece: Piece, node: fx.Node, graph: fx.GraphModule) -> bool:
-    is_one = _calls(node, graph, (nn.ReLU,), RECTIFIERS)
+    is_one = calls(node, graph, (nn.ReLU,), RECTIFIERS)
     piece.relu = piece.relu or is_one
     return is_one
 
 
 def _take_pool(piece: Piece, node: fx.Node, graph: fx.GraphModule) -> bool:
-    if not _calls(node, graph, (nn.MaxPool2d,), POOLS):
+    if not calls(node, graph, (nn.MaxPool2d,), POOLS):
         return False
     module = _module(node, graph)
     given = dict(zip(_POOL_SETTINGS, node.args[1:], strict=False)) | node.kwargs if module is None else vars(module)
     settings = [given.get(name, default) for name, default in _POOL_SETTINGS.items()]
     sizes = [_square(each) for each in (settings[0], settings[1] or settings[0], settings[2], settings[3])]
     plain = sizes[2:] == [0, 1] and None not in sizes and not any(settings[4:])
-    if not plain or piece.pool > 1 or piece.pool_stride > 1 or len(_shape(piece.nodes[-1])) != 4:
+    if not plain or piece.pool > 1 or piece.pool_stride > 1 or len(shape_of(piece.nodes[-1])) != 4:
         return False
     piece.pool, piece.pool_stride = sizes[0], sizes[1]  # type: ignore[assignment]
     return True
@@ -199,8 +238,8 @@ TAKES = (_take_nothing, _take_norm, _take_rectifier, _take_pool, _take_reshape)
 
 def flattens(node: fx.Node, before: fx.Node, graph: fx.GraphModule) -> bool:
     """Whether all that a node does is to make vectors of the images that another gives."""
-    images, vectors = _shape(before), _shape(node)
-    is_one = _calls(node, graph, (nn.Flatten,), RESHAPES)
+    images, vectors = shape_of(before), shape_of(node)
+    is_one = calls(node, graph, (nn.Flatten,), RESHAPES)
     return is_one and len(vectors) == 2 and vectors == (images[0], prod(images[1:]))
 
 
@@ -210,7 +249,7 @@ def _square(size: Any) -> int | None:
     return one if not sizes and isinstance(one, int) else None  # not one that is known only when the model runs
 
 
-def _calls(node: fx.Node, graph: fx.GraphModule, modules: tuple[Any, ...], functions: tuple[Any, ...]) -> bool:
+def calls(node: fx.Node, graph: fx.GraphModule, modules: tuple[Any, ...], functions: tuple[Any, ...]) -> bool:
     """Whether a node is one of these modules, functions or methods; a module may have the name of a method."""
     module = _module(node, graph)
     if module is None:
@@ -226,6 +265,7 @@ def _module(node: fx.Node, graph: fx.GraphModule) -> nn.Module | None:
     return graph.get_submodule(str(node.target)) if node.op == "call_module" else None
 
 
-def _shape(node: Any) -> tuple[int, ...]:
+def shape_of(node: Any) -> tuple[int, ...]:
+    """What a node gave when the example went through; nothing of what is no tensor."""
     found: tuple[int, ...] = getattr(node, "meta", {}).get("shape", ())
     return found

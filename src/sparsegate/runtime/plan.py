@@ -13,9 +13,10 @@ from torch import Tensor, fx, nn
 from sparsegate.export import HardWired, hard_wire
 from sparsegate.kernels import hooks_of
 
+from .block import joined
 from .dense_part import DENSE_KERNELS, dense_part
 from .part import ChainPart, Direct, sparse_part
-from .pieces import Piece, flattens, follows, pieces
+from .pieces import Unit, flattens, follows, pieces
 
 
 def planned(
@@ -31,25 +32,27 @@ def planned(
     missing = [name for name in kernels if name not in found]
     if missing:
         raise ValueError(f"the model has no layers {', '.join(missing)}; it has {', '.join(found)}")
-    groups = _groups([found[name] for name in found if kernels.get(name, "dense") != "dense"], kernels)
+    groups = _groups(graph, {name: kernel for name, kernel in kernels.items() if kernel != "dense"})
     if not groups and not channels_last:
         return model.forward
     copied = fx.GraphModule(graph, copy.deepcopy(graph.graph))
     _lay_out_(copied, kernels, channels_last)
     nodes = {node.name: node for node in copied.graph.nodes}
     for number, group in enumerate(groups):
-        names, whole = [kernels[piece.name] for piece in group], _input_of_all(group, graph)
-        part = dense_part(group, names) if names[0] in DENSE_KERNELS else sparse_part(group, names[0], whole)
+        inside = [piece for unit in group for piece in unit.pieces]
+        names, whole = [kernels[piece.name] for piece in inside], _input_of_all(group, graph)
+        part = dense_part(inside, names) if names[0] in DENSE_KERNELS else sparse_part(group, names[0], whole)
         fits = names[0] == "chain" or whole == group[0].shapes["in"]
         if whole and fits and names[0] not in DENSE_KERNELS:
             return part
         copied.add_module(f"sparse_{number}", part)
         first, last = nodes[group[0].nodes[0].name], nodes[group[-1].nodes[-1].name]
         with copied.graph.inserting_before(first):  # where its input has not been changed in place yet
-            called = copied.graph.call_module(f"sparse_{number}", (first.args[0],))
+            called = copied.graph.call_module(f"sparse_{number}", (nodes[group[0].source.name],))
         last.replace_all_uses_with(called)
-        for node in reversed([node for piece in group for node in piece.nodes]):  # and no other: it may act in place
+        for node in reversed([node for unit in group for node in unit.nodes]):  # and no other: it may act in place
             copied.graph.erase_node(nodes[node.name])
+        nodes[group[-1].nodes[-1].name] = called
     copied.recompile()
     return copied
 
@@ -78,14 +81,27 @@ def _input_shape(graph: fx.GraphModule) -> tuple[int, ...]:
     return shape
 
 
-def _groups(chosen: list[Piece], kernels: Mapping[str, str]) -> list[list[Piece]]:
-    groups: list[list[Piece]] = []
-    for piece in chosen:
-        if groups and _alike(kernels[piece.name], kernels[groups[-1][-1].name]) and follows(piece, groups[-1][-1]):
-            groups[-1].append(piece)
-        else:
-            groups.append([piece])
+def _groups(graph: fx.GraphModule, kernels: Mapping[str, str]) -> list[list[Unit]]:
+    """What runs by other kernels than torch's, as parts: whatever follows each other, by kernels that are alike."""
+    chosen = [piece for piece in pieces(graph) if piece.name in kernels]
+    chained = joined([piece for piece in chosen if kernels[piece.name] == "chain"], graph)
+    units: list[Unit] = [*chained, *(piece for piece in chosen if kernels[piece.name] != "chain")]
+    order = {node: place for place, node in enumerate(graph.graph.nodes)}
+    groups: list[list[Unit]] = []
+    for unit in sorted(units, key=lambda unit: order[unit.nodes[0]]):
+        if (
+            groups
+            and _alike(_kernel(unit, kernels), _kernel(groups[-1][-1], kernels))
+            and follows(unit, groups[-1][-1])
+        ):
+            groups[-1].append(unit)
+        elif unit.pieces:  # a mean alone is torch's
+            groups.append([unit])
     return groups
+
+
+def _kernel(unit: Unit, kernels: Mapping[str, str]) -> str:
+    return kernels[unit.pieces[0].name] if unit.pieces else "chain"
 
 
 def _alike(one: str, other: str) -> bool:
@@ -93,16 +109,16 @@ def _alike(one: str, other: str) -> bool:
     return one == "chain" == other or (one in DENSE_KERNELS and other in DENSE_KERNELS)
 
 
-def _input_of_all(group: list[Piece], graph: fx.GraphModule) -> tuple[int, ...] | None:
+def _input_of_all(group: list[Unit], graph: fx.GraphModule) -> tuple[int, ...] | None:
     """The shape of one input, if these pieces are all that a model does once its input is flattened, or at once."""
-    covered = {node for piece in group for node in piece.nodes}
+    covered = {node for unit in group for node in unit.nodes}
     if graph.graph.output_node().args[0] is not group[-1].nodes[-1]:
         return None  # the model gives a tuple, or something else
     left = [node for node in graph.graph.nodes if node not in covered and node.op not in ("placeholder", "output")]
     if not left:
         return group[0].shapes["in"]
     given = next(node for node in graph.graph.nodes if node.op == "placeholder")
-    is_first = left == [group[0].nodes[0].args[0]] and left[0].args[:1] == (given,)
+    is_first = left == [group[0].source] and left[0].args[:1] == (given,)
     return _input_shape(graph)[1:] if is_first and flattens(left[0], given, graph) else None
 
 
