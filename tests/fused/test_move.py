@@ -135,6 +135,27 @@ def test_a_gate_of_16_bits_stays_within_one_spacing_of_where_it_should_be(way):
     assert float((mine.gate.float() - wide.gate).abs().max()) < 2**-10
 
 
+@pytest.mark.parametrize("way", ways())
+def test_rounding_by_chance_is_decided_by_the_seed_alone(way):
+    found = []
+    for state, seed in ((0, 1), (1, 1), (1, 2)):
+        mine, grad = parts((2000,), small=True)
+        torch.manual_seed(state)  # as processes with a copy of the model each have states of their own
+        way(mine, grad, PACE._replace(seed=seed))
+        found.append(mine.gate)
+    assert torch.equal(found[0], found[1])
+    assert not torch.equal(found[1], found[2])
+
+
+@needs_triton
+def test_the_kernel_rounds_as_plain_torch_does():
+    mine, grad = parts((2000,), small=True)
+    other = copied(mine)
+    move(mine, grad, PACE._replace(seed=7))
+    by_kernel(other, grad, PACE._replace(seed=7))
+    assert (mine.gate == other.gate).float().mean() > 0.99  # but for sums that are rounded otherwise
+
+
 def test_memory_without_gaps_is_recognised():
     weight = torch.zeros(4, 3, 2, 2)
     assert alike(weight)

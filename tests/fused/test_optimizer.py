@@ -52,6 +52,23 @@ def test_the_steps_are_those_of_sgd_and_gatesgd_to_the_last_bit():
         assert torch.equal(value, one.state_dict()[name]), name
 
 
+def test_a_weight_without_a_gradient_stands_still_as_by_sgd():
+    apart, one = network(), network()
+    sgd, own = torch.optim.SGD(sg.weights(apart), **SETTINGS), sg.GateSGD(apart, lr=3.0, momentum=0.7, penalty=PENALTY)
+    both = together(one)
+    for model, optimizers in ((apart, (sgd, own)), (one, (both,))):
+        steps(model, *optimizers)
+        for number in range(6, 9):  # the last layer is not asked any more
+            images, _ = batch(number)
+            model[0](images).square().sum().backward()
+            for optimizer in optimizers:
+                optimizer.step()
+                optimizer.zero_grad()
+        steps(model, *optimizers, first=9, last=12)
+    for name, value in apart.state_dict().items():
+        assert torch.equal(value, one.state_dict()[name]), name
+
+
 def test_a_changed_price_and_rate_count_from_the_next_step():
     apart, one = network(), network()
     two, optimizer = sg.GateSGD(apart, lr=3.0, momentum=0.7, penalty=PENALTY), together(one)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import random
+import shutil
 import subprocess
 import sys
 import time
@@ -10,9 +11,10 @@ import warnings
 import pytest
 
 from sparsegate.cli import main
+from sparsegate.data import mnist
 from sparsegate.methods import LearnedGates
 from sparsegate.penalty import Penalty
-from sparsegate.train import RunFolder, Watcher, train
+from sparsegate.train import Run, RunFolder, Watcher, train
 
 SPARSE = LearnedGates(penalty=Penalty(count=4.0), gate_lr=100.0, ramp=0.2)
 SAMPLED = dataclasses.replace(SPARSE, draw="sample")
@@ -137,3 +139,17 @@ def _kill(words, folder, environment, delay=0.0):
         time.sleep(delay)
         process.kill()
     assert process.returncode == -9, "the run ended before it could be killed"
+
+
+def test_data_that_has_changed_in_between_is_an_error_and_nothing_is_lost(digits, tmp_path, as_idx):
+    shutil.copytree(digits, tmp_path / "digits")
+    run = Run(model="lenet300", data=str(tmp_path / "digits"), epochs=3, batch_size=100, method=SPARSE)
+    with pytest.raises(PowerCutError):
+        train(run, folder=tmp_path, watch=StopsAt(epoch=1))
+    fewer = mnist().train.part(0, 700)
+    for path in (tmp_path / "digits").glob("train-*"):
+        path.write_bytes(as_idx(fewer.images[:, 0] if "images" in path.name else fewer.labels))
+    kept = sorted((tmp_path / run.name / "checkpoints").iterdir())
+    with pytest.raises(ValueError, match=r"made 9 batches an epoch, and now it makes \d; bring the old data back"):
+        train(run, folder=tmp_path)
+    assert sorted((tmp_path / run.name / "checkpoints").iterdir()) == kept

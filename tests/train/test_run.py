@@ -250,3 +250,9 @@ def test_a_run_is_frozen():
 def test_settings_within_settings_come_back_as_they_were():
     run = Run(method=Magnitude(factors=(("conv*", 0.5), ("fc2.*", 1.0))))
     assert Run.from_json(json.loads(json.dumps(run.to_json()))) == run
+
+
+@pytest.mark.parametrize("update", ["together", "small"])
+def test_clipping_one_gradient_for_weights_and_gates_is_refused(update):
+    with pytest.raises(ValueError, match="clip would shorten what moves the gates"):
+        Run(clip=1.0, method=LearnedGates(update=update))

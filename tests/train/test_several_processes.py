@@ -1,10 +1,13 @@
 """Two processes train the network that one trains."""
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
 
-from sparsegate.methods import LearnedGates
+from sparsegate.data import load_data
+from sparsegate.methods import Dense, LearnedGates
+from sparsegate.models import ResNet20
 from sparsegate.record import Record
 from sparsegate.train import train
 
@@ -38,6 +41,36 @@ def test_two_processes_find_the_network_of_one_but_for_rounding(update, launch, 
     for name in states[0]:
         close = torch.isclose(states[0][name], states[1][name], rtol=0, atol=1e-6)
         assert close.float().mean() > 0.999, name
+
+
+def test_the_accuracy_of_a_network_with_batchnorm_is_that_of_the_network_that_is_saved(launch, tmp_path):
+    def write(name, count):
+        record = np.random.default_rng(count).integers(0, 256, (count, 3073), dtype=np.uint8)
+        record[:, 0] = np.arange(count) % 10
+        (tmp_path / "cifar" / name).write_bytes(record.tobytes())
+
+    (tmp_path / "cifar").mkdir()
+    for number in range(1, 6):
+        write(f"data_batch_{number}.bin", 120)
+    write("test_batch.bin", 1500)  # more than a batch, so that the second process has some
+    words = ("--method", "dense", "--epochs", "2", "--batch-size", "100", "--lr", "0.1", "--no-pack")
+    done = launch("resnet20", "--data", str(tmp_path / "cifar"), *words, "--folder", str(tmp_path / "runs"))
+    assert done.returncode == 0, done.stderr
+    (path,) = (tmp_path / "runs").rglob("record.json")
+    model = ResNet20().eval()
+    model.load_state_dict(load_file(path.parent / "network.safetensors"))
+    data = load_data(str(tmp_path / "cifar"))
+    with torch.no_grad():
+        right = (model(data.normalise(data.test.images)).argmax(1) == data.test.labels).float().mean()
+    assert Record.load(path).test == pytest.approx(100 * float(right), abs=1e-3)
+
+
+def test_a_run_that_has_ended_is_shown_by_one_process(launch, small, digits, tmp_path):
+    train(small(method=Dense()), folder=tmp_path)
+    flags = ("--data", str(digits), "--epochs", "2", "--batch-size", "100", "--folder", str(tmp_path))
+    done = launch("lenet300", "--method", "dense", *flags)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("test accuracy") == 1
 
 
 def test_a_batch_that_does_not_divide_by_two_is_an_error(launch, digits, tmp_path):

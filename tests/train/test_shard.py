@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 from sparsegate.methods import Dense, LearnedGates, Magnitude
 from sparsegate.penalty import Penalty
 from sparsegate.record import Record
-from sparsegate.train import Watcher, train
+from sparsegate.train import Run, Watcher, train
 
 LAUNCH = ("-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2")
 SPARSE = ("--penalty.count", "4", "--gate-lr", "100", "--ramp", "0.2")
@@ -62,6 +62,17 @@ def test_a_sharded_run_finds_the_network_of_one_process_also_when_it_is_resumed(
     again = launch(*words)
     assert again.returncode == 0, again.stderr
     assert Record.load(place / "record.json").kept == pytest.approx(two.kept, rel=0.01)
+
+
+def test_a_network_with_convolutions_can_be_sharded(launch, digits, tmp_path):
+    flags = ("--data", str(digits), "--epochs", "1", "--batch-size", "100", "--lr", "0.01", "--no-pack")
+    done = launch("lenet5", "--shard", *flags, "--folder", str(tmp_path / "two"))
+    assert done.returncode == 0, done.stderr
+    (path,) = (tmp_path / "two").rglob("record.json")
+    run = Run(model="lenet5", data=str(digits), epochs=1, batch_size=100, lr=0.01)
+    two, one = Record.load(path), train(run, folder=tmp_path / "one", pack=False)
+    assert two.epochs[0].loss == pytest.approx(one.epochs[0].loss, rel=1e-4)
+    assert two.kept == pytest.approx(one.kept, rel=0.01)
 
 
 def test_a_killed_process_ends_the_run_with_what_to_do_and_the_same_command_goes_on(

@@ -32,6 +32,18 @@ def dense(small, tmp_path_factory):
     return run, folder / run.name
 
 
+def test_a_new_head_is_nothing_that_an_early_stop_could_compare_with(dense, small, tmp_path):
+    _, folder = dense
+    run = small(method=CLOSING, weights=str(folder), new_head=("fc3",), stop=Stop(rate=1.01))
+    with pytest.raises(ValueError, match=r"a new head has not learned anything yet; give --stop\.baseline"):
+        train(run, folder=tmp_path)
+
+
+def test_the_smallest_batch_is_not_told_to_become_smaller(small, tmp_path):
+    with pytest.raises(MemoryShortError, match=r"batch_size 1 in bf16; try several GPUs that share the model"):
+        train(small(method=Full(), batch_size=1, precision="bf16"), folder=tmp_path)
+
+
 def test_a_run_begins_with_the_network_of_another(dense, small, tmp_path):
     _, folder = dense
     first = train(small(method=Dense(), epochs=1, lr=0.01), folder=tmp_path).epochs[0]

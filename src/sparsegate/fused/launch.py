@@ -17,6 +17,7 @@ from sparsegate.penalty import Slope
 from .move import Moved, Pace, move
 
 BLOCK = 1024
+RATES = 5  # of a pace, which all weights of a launch share
 HAS_TRITON = find_spec("triton") is not None
 MODULE = "sparsegate.fused.kernels"
 TOGETHER = 16  # weights of one launch: AlexNet's 8 and VGG-16's 16 take one; the kernel grows with it
@@ -33,7 +34,8 @@ def move_all(rows: Sequence[Row], paces: Sequence[Pace]) -> None:
     """Moves weights and their gates the fastest way that there is for them; the paces' seeds follow each other."""
     suited = [_suited(*row) for row in rows]
     fast = [row for row in suited if row is not None]
-    if len(fast) == len(rows) and len({row.parts.gate.dtype for row in fast}) == 1:
+    is_one = len({row.parts.gate.dtype for row in fast}) == 1 == len({pace[:RATES] for pace in paces})
+    if len(fast) == len(rows) and is_one:
         for first in range(0, len(fast), TOGETHER):
             move_in_one_pass(fast[first : first + TOGETHER], paces[first : first + TOGETHER])
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor
 
 from sparsegate.penalty import Slope
@@ -52,18 +52,28 @@ def move(parts: Moved, grad: Float[Tensor, "*shape"], pace: Pace) -> None:
         wide_speed.add_(wide * pace.slope.tilt)
     speed.mul_(pace.momentum).add_(to_weight)
     weight.add_(speed, alpha=-pace.lr)
-    gate.copy_(_rounded(wide.add_(wide_speed, alpha=-pace.gate_lr).clamp_(0.0, 1.0), gate.dtype))
+    gate.copy_(_rounded(wide.add_(wide_speed, alpha=-pace.gate_lr).clamp_(0.0, 1.0), gate.dtype, pace.seed))
     gate_speed.copy_(wide_speed)
 
 
-def _rounded(value: Float[Tensor, "*shape"], dtype: torch.dtype) -> Float[Tensor, "*shape"]:
+def _rounded(value: Float[Tensor, "*shape"], dtype: torch.dtype, seed: int) -> Float[Tensor, "*shape"]:
     """Numbers of 16 bits that are right on average: up or down by chance, the nearer the likelier.
 
-    Steps of gates are mostly smaller than half the spacing of such numbers, and would all be lost otherwise.
+    Steps of gates are mostly smaller than half the spacing of such numbers, and would all be lost otherwise. The seed
+    decides, and no random state, so that processes with a copy each do not drift apart.
     """
     if dtype != torch.float16:
         return value
     dropped = 0x1FFF  # of the 23 bits behind the point, float16 keeps ten
-    chance = torch.randint(0, dropped + 1, value.shape, dtype=torch.int32, device=value.device)
+    chance = (_scattered(value.numel(), seed, value.device) & dropped).to(torch.int32).view(value.shape)
     bits = (value.view(torch.int32) + chance) & ~dropped
     return bits.view(torch.float32)
+
+
+def _scattered(count: int, seed: int, device: torch.device) -> Int64[Tensor, " count"]:
+    """Numbers of 32 bits that look random, as the kernel of this name makes them."""
+    low = 0xFFFFFFFF
+    bits = torch.arange(count, device=device) ^ ((seed * 0x9E3779B9) & low)
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
+        bits = ((bits ^ (bits >> shift)) * factor) & low
+    return bits ^ (bits >> 16)

@@ -106,7 +106,8 @@ class GatedSGD(Optimizer):
         rates = (weights["lr"], weights["momentum"], weights["weight_decay"], gates["lr"], gates["momentum"])
         if torch.compiler.is_compiling() or not self._move_as_before(slopes, rates, seed):
             rows = [self._row(weight, gate) for weight, gate in zip(weights["params"], gates["params"], strict=True)]
-            move_all(rows, [Pace(*rates, slope, seed + place) for place, slope in enumerate(slopes)])
+            paces = [Pace(*rates, slope, seed + place) for place, slope in enumerate(slopes)]
+            move_all(rows, [_own(pace, weight) for pace, weight in zip(paces, weights["params"], strict=True)])
             self._remember(rows)
 
     def _row(self, weight: Tensor, gate: Tensor) -> Row:
@@ -168,6 +169,11 @@ class GatedSGD(Optimizer):
         return self._speed(
             weight, "gate_momentum_buffer", torch.bfloat16 if gate.dtype == torch.float16 else gate.dtype
         )
+
+
+def _own(pace: Pace, weight: Tensor) -> Pace:
+    """The pace of one weight: what has no gradient stands still, as by SGD, and only its gates move."""
+    return pace if weight.grad is not None else pace._replace(lr=0.0, momentum=1.0, weight_decay=0.0)
 
 
 def take_over_(model: nn.Module, *, small: bool = False) -> None:

@@ -24,7 +24,8 @@ from .mean import mean_at
 from .pieces import NOTHING, POOLS, RECTIFIERS, Piece, Unit, calls, padding_of, shape_of
 from .short import Short, shorts
 
-SUMS: tuple[Any, ...] = (operator.add, operator.iadd, torch.add, "add", "add_")
+IN_PLACE: tuple[Any, ...] = (operator.iadd, "add_")
+SUMS: tuple[Any, ...] = (operator.add, torch.add, "add", *IN_PLACE)
 MOST_NUMBERS = 2**24
 """Of a layer with what it carries, zeros included: more would take more memory than is worth it."""
 
@@ -133,6 +134,8 @@ def _block(
         main = inner[0].source
     if not inner or not _can_carry(inner, short, graph):
         return None
+    if node.target in IN_PLACE and node.args[0] is not inner[-1].nodes[-1] and short.piece is None:
+        return None  # the source is changed, which may have other names
     nodes = [*(each for piece in inner for each in piece.nodes), *short.nodes, node]
     if not (set(short.source.users) <= set(nodes) and all(shape_of(each) == shape_of(node) for each in node.args)):
         return None

@@ -32,6 +32,8 @@ def forced(model: nn.Module, example: Tensor, kernel: str) -> Choice:
     if kernel == "chain" and KERNELS is None:
         raise ValueError(explain_missing())
     found = pieces(traced(model, example))
+    if not found and kernel != "dense":
+        raise ValueError(f"the model has no Linear or Conv2d that {kernel} could run. {_left(model, found)}".strip())
     if kernel == "triton" and found and (reason := why_not(found[0].module.weight)):
         raise ValueError(reason)
     layers = []
@@ -66,7 +68,8 @@ def measured(model: nn.Module, example: Tensor) -> Choice:
         for each in layers
     )
     context = (len(example), torch.get_num_threads(), str(example.device))
-    return Choice(*context, chosen, 1e3 * times["dense"], 1e3 * times[best], _note(found), best.endswith("last"))
+    note = ". ".join(filter(None, (_note(found), _left(model, found))))
+    return Choice(*context, chosen, 1e3 * times["dense"], 1e3 * times[best], note, best.endswith("last"))
 
 
 def _candidates(alone: dict[str, str], sparse: dict[str, str]) -> dict[str, dict[str, str]]:
@@ -76,6 +79,20 @@ def _candidates(alone: dict[str, str], sparse: dict[str, str]) -> dict[str, dict
         if chosen not in candidates.values():
             candidates[name] = chosen
     return candidates
+
+
+def _left(model: nn.Module, found: list[Piece]) -> str:
+    """Layers that no kernel was tried for, if there are any."""
+    tried = {id(piece.module) for piece in found}
+    names = [
+        name or type(each).__name__
+        for name, each in model.named_modules()
+        if isinstance(each, nn.Linear | nn.Conv2d) and id(each) not in tried
+    ]
+    why = (
+        "called twice or by keyword, on more than two dimensions, padded otherwise, hooked, of another class or unused"
+    )
+    return f"left to torch ({why}): {', '.join(names)}" if names else ""
 
 
 def _note(found: list[Piece]) -> str:

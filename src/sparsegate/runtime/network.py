@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from .choice import Choice, load_choices, save_choices
 from .contest import forced, measured
 from .part import Direct
-from .pieces import traced
+from .pieces import check_trace, traced
 from .plan import planned, short_cut
 
 
@@ -24,9 +24,15 @@ class SparseNetwork(nn.Module):
     Inference only. `print` shows what was chosen and why.
     """
 
+    model: nn.Module
+
     def __init__(self, model: nn.Module, example: Tensor) -> None:
         super().__init__()
-        self.model = copy.deepcopy(model).eval().requires_grad_(False)
+        self.__dict__["model"] = made = copy.deepcopy(model).eval().requires_grad_(False)
+        # What is the model's is this network's own, under the same names: state dicts fit, those of a parent too.
+        self._modules, self._parameters, self._buffers = made._modules, made._parameters, made._buffers
+        self._non_persistent_buffers_set = made._non_persistent_buffers_set
+        self.register_load_state_dict_post_hook(_pack_again)  # type: ignore[no-untyped-call]
         self.example = example
         self.choices: tuple[Choice, ...] = ()
         self._plans: dict[int, Callable[[Tensor], Tensor]] = {}
@@ -42,6 +48,10 @@ class SparseNetwork(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """The model's output, by the choice for the batch size nearest to this one."""
+        if torch._C._is_tracing():  # by torch.jit
+            raise RuntimeError(
+                "torch.jit.trace would record one output; trace the ordinary model, not a sparse network"
+            )
         plan = self._plans.get(len(x)) or self._nearest(len(x))
         if x.shape not in self._direct:
             self._direct[x.shape] = short_cut(self, plan, len(x))
@@ -55,16 +65,17 @@ class SparseNetwork(nn.Module):
         """Runs by these choices from now on."""
         if not choices:
             raise ValueError("there is no choice to run by; leave `choices` out to measure")
-        self.choices = choices
-        self._plans, self._direct = {}, {}
-        graph = traced(self.model, self.example)
+        graph, plans = traced(self.model, self.example), {}
         for choice in choices:
-            self._plans[choice.batch] = planned(self.model, graph, choice.kernels, channels_last=choice.channels_last)
+            plans[choice.batch] = planned(self.model, graph, choice.kernels, channels_last=choice.channels_last)
+        self.choices, self._plans, self._direct = choices, plans, {}
 
     def choose(self, batches: Sequence[int] | None = None) -> None:
-        """Measures again, for the example's batch or for those asked for."""
-        examples = [self.example] if batches is None else [_of_size(self.example, batch) for batch in batches]
-        self.use(*(measured(self.model, example) for example in examples))
+        """Measures again, for the batches asked for, as before without any; the example's if there were none."""
+        if batches is None:
+            batches = [choice.batch for choice in self.choices] or [len(self.example)]
+        _check_batches(batches, self.example)
+        self.use(*(measured(self.model, _of_size(self.example, batch)) for batch in batches))
 
     def save_choices(self, path: Path | str) -> None:
         """Writes the choices as JSON, for `sparse(..., choices=path)` on a machine like this one."""
@@ -104,6 +115,11 @@ class SparseNetwork(nn.Module):
         return "\n\n".join(choice.table() for choice in self.choices)
 
 
+def _pack_again(network: SparseNetwork, _: object) -> None:
+    """What a parent's `load_state_dict` calls when it has come here."""
+    network.use(*network.choices)
+
+
 INFERENCE_ONLY = "a network made by sg.sparse is for inference only; train the ordinary model and call sg.sparse again"
 
 
@@ -138,7 +154,16 @@ def sparse(
     `hardwired` compiles the whole network, a small one, as C code with its weights written into it. `choices` repeats
     earlier ones, from a file or another network's `choices`.
     """
+    if not isinstance(example, Tensor) or not example.ndim:
+        raise ValueError(f"example is one batch of the model's inputs, a tensor, got {type(example).__name__}")
+    asked = {"batches": batches, "kernel": kernel, "choices": choices}
+    if sum(each is not None for each in asked.values()) > 1:
+        names = " and ".join(name for name, each in asked.items() if each is not None)
+        raise ValueError(
+            f"batches are measured, a kernel is forced, choices are repeated; got {names}: leave all but one"
+        )
     made = SparseNetwork(model, example)
+    check_trace(made.model, example)
     if choices is not None:
         made.use(*(load_choices(choices) if isinstance(choices, str | Path) else choices))
     elif kernel is not None:
@@ -148,5 +173,14 @@ def sparse(
     return made
 
 
+def _check_batches(batches: Sequence[int], example: Tensor) -> None:
+    whole = isinstance(batches, Sequence) and all(isinstance(each, int) and each >= 0 for each in batches)
+    if not whole or not batches or (any(batches) and not len(example)):
+        raise ValueError(
+            f"batches are numbers of inputs, made from an example of at least one, got batches={batches!r} and an "
+            f"example of {len(example)}"
+        )
+
+
 def _of_size(example: Tensor, batch: int) -> Tensor:
-    return example[torch.arange(batch) % len(example)]
+    return example if batch == len(example) else example[torch.arange(batch) % len(example)]

@@ -69,7 +69,7 @@ class CsrPart(nn.Module):
         """The layer's output; the matrix stands on the left, which is several times faster on a CPU."""
         out = self.matrix @ x.T
         out = out if self.bias is None else out + self.bias
-        return (out.relu() if self.relu else out).T
+        return (out.relu() if self.relu else out).T.contiguous()  # as torch gives it: somebody may view it
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CsrPart:
         return self

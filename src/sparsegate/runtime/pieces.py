@@ -20,6 +20,8 @@ RECTIFIERS: tuple[Any, ...] = (F.relu, torch.relu, "relu", "relu_")
 POOLS: tuple[Any, ...] = (F.max_pool2d, torch.max_pool2d)
 RESHAPES: tuple[Any, ...] = (torch.flatten, torch.reshape, "flatten", "view", "reshape")
 NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.SyncBatchNorm)
+TRACED = 1e-3
+"""By how much, of the largest output, a trace may differ: the same operations on the same numbers."""
 NOTHING = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Identity, nn.AdaptiveAvgPool2d, nn.AdaptiveMaxPool2d)
 
 
@@ -137,6 +139,24 @@ def traced(model: nn.Module, example: Tensor) -> fx.GraphModule:
     if not shape_of(graph.graph.output_node()):
         raise ValueError("sg.sparse takes models that give one batch of outputs; wrap the model in one that does")
     return graph
+
+
+@torch.no_grad()
+def check_trace(model: nn.Module, example: Tensor) -> None:
+    """Refuses a model that computes something else than its trace: torch.fx takes `z += y` for a sum of its own."""
+    outputs = []
+    for run in (traced(model, example), model):
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            outputs.append(run(example).detach())
+    found, wanted = outputs
+    finite = wanted[wanted.isfinite()]
+    size = float(finite.abs().max()) if finite.numel() else 0.0
+    if not torch.allclose(found, wanted, rtol=TRACED, atol=TRACED * size, equal_nan=True):
+        raise ValueError(
+            f"{type(model).__name__} computes something else than its operations as torch.fx sees them; its forward "
+            "must not add in place (z += y) to what it reads again, nor draw random numbers"
+        )
 
 
 def pieces(graph: fx.GraphModule) -> list[Piece]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import torch
 from accelerate import Accelerator
+from accelerate.utils import broadcast
 from torch import Tensor, nn
 
 from sparsegate.data import Split
@@ -19,9 +20,15 @@ MAX_BYTES = 2**25  # of a batch's images: 222 photographs of 224x224, all of a t
 
 @torch.no_grad()
 def accuracy(model: nn.Module, split: Split, normalise: Callable[[Tensor], Tensor], accelerator: Accelerator) -> float:
-    """Percentage of images that a model labels rightly, in eval; every process takes its part of the images."""
+    """Percentage of images that a model labels rightly, in eval; every process takes its part of the images.
+
+    All take the first one's statistics of BatchNorm, as the network that is saved has them.
+    """
     was_training = model.training
     model.eval()
+    if accelerator.num_processes > 1:
+        for statistic in model.buffers():
+            broadcast(statistic)
     rank, world = accelerator.process_index, accelerator.num_processes
     right = torch.zeros((), dtype=torch.int64, device=accelerator.device)
     batch = max(1, min(BATCH, MAX_BYTES // split.images[0].numel()))

@@ -75,7 +75,8 @@ def train(
 
 def is_main_process() -> bool:
     """Whether this process is the one that writes and shows."""
-    return bool(PartialState().is_main_process)
+    rank = os.environ.get("RANK")  # a run that had ended before has not met the other processes, and need not
+    return rank == "0" if rank is not None else bool(PartialState().is_main_process)
 
 
 def leave_group() -> None:
@@ -105,14 +106,20 @@ def _baseline(run: Run[Any], data: Dataset, model: nn.Module, accelerator: Accel
             "stop.rate compares with the weights that a run begins with, and this one has none; give --weights, or "
             "--stop.baseline, or train to the end: --stop.rate 0"
         )
+    if run.new_head:
+        raise ValueError(
+            "stop.rate compares with the weights that a run begins with, and a new head has not learned anything yet; "
+            "give --stop.baseline, train the head first, or train to the end: --stop.rate 0"
+        )
     there = copy.deepcopy(model).to(accelerator.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
     return accuracy(there, data.validation, view_of(run, data), accelerator)
 
 
 def _short_of_memory(run: Run[Any]) -> str:
-    smaller = f"a smaller batch (--batch-size {max(1, run.batch_size // 2)})"
-    precision = " or half the precision (--precision bf16)" if run.precision == "fp32" else ""
-    return f"the GPU has too little memory for batch_size {run.batch_size} in {run.precision}; try {smaller}{precision}"
+    ways = [f"a smaller batch (--batch-size {run.batch_size // 2})"] if run.batch_size > 1 else []
+    ways += ["half the precision (--precision bf16)"] if run.precision == "fp32" else []
+    ways = ways or ["several GPUs that share the model (--shard)"]
+    return f"the GPU has too little memory for batch_size {run.batch_size} in {run.precision}; try {' or '.join(ways)}"
 
 
 def _accelerator(run: Run[Any]) -> Accelerator:

@@ -84,6 +84,7 @@ class Loop:
         """Runs the steps that are left, then finishes."""
         self._rebuild(self.place.checkpoints.last_step() // len(self.batches))
         step, notes = self.place.checkpoints.resume(self.model, self._saved())
+        self._check_data_is_the_same(notes)
         self.epochs = [Epoch.from_json(each) for each in notes.get("epochs", [])]
         self.notes, self.seconds = notes.get("notes", self.notes), notes.get("seconds", 0.0)
         self.first_gates = tuple(notes.get("first_gates", ()))
@@ -109,6 +110,14 @@ class Loop:
             self.watch.measured(self.epochs[-1])
         return self._finish(command)
 
+    def _check_data_is_the_same(self, notes: dict[str, Any]) -> None:
+        before, now = notes.get("batches", len(self.batches)), len(self.batches)
+        if before != now:
+            raise ValueError(
+                f"this run was interrupted when its data made {before} batches an epoch, and now it makes {now}; bring "
+                f"the old data back, or begin anew: delete {self.place.path}"
+            )
+
     def _may_stop(self) -> bool:
         """Whether the last epoch was good enough; asked before each, so that a resumed run stops there too."""
         if not self.epochs or self.baseline is None:
@@ -123,7 +132,9 @@ class Loop:
         """Makes a model the one that is trained, with new optimisers."""
         run, device = self.run, self.accelerator.device
         self.shards = Shards(model, device) if self.shard else None
-        self.model = model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+        if self.shards is None:
+            model = model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.model = model
         self.wrapped = self.model if self.shard else self.accelerator.prepare_model(self.model)
         self.forward = torch.compile(self.wrapped) if run.compile else self.wrapped
         self.weights = run.method.sgd(self.model, lr=run.lr, momentum=run.momentum, weight_decay=run.weight_decay)
@@ -253,6 +264,7 @@ class Loop:
                 "notes": self.notes,
                 "seconds": self.seconds,
                 "first_gates": self.first_gates,
+                "batches": len(self.batches),
             }
             self.place.checkpoints.save(step, self.model, self._saved(), notes, write=main)
         self.accelerator.wait_for_everyone()

@@ -112,6 +112,11 @@ class Run(Generic[AnyMethod]):
         _check_training(self)
         _check_loss(self)
         _check_images(self)
+        if self.clip and getattr(self.method, "update", "apart") != "apart":
+            raise ValueError(
+                "clip would shorten what moves the gates, too, where one gradient moves both; leave clip out, or use "
+                "update apart"
+            )
         if self.new_head and not self.weights:
             raise ValueError("new_head says which layers of --weights are not used, and there are no weights")
         if self.average is not None and self.method.settles_at() is None:

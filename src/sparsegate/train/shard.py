@@ -40,7 +40,7 @@ class Shards:
 
     def __init__(self, model: nn.Module, device: torch.device) -> None:
         self._mould = copy.deepcopy(model)  # knows what a state dict does not, such as a method's plain attributes
-        self.model = model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.model = model.to(device, memory_format=torch.contiguous_format)  # type: ignore[call-overload]  # FSDP's wish
         mesh = init_device_mesh(device.type, (torch.distributed.get_world_size(),))
         for layer in _layers(self.model):
             fully_shard(layer, mesh=mesh)
