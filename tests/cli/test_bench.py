@@ -64,11 +64,14 @@ def test_the_record_says_what_was_done_and_holds_every_time(network, benched):
     assert sorted(plots) == [".png", ".svg"] or "pip install 'sparsegate[plot]'" in shown
 
 
-def test_a_run_knows_its_model_better_than_the_flag(network, tmp_path, capsys):
+def test_a_run_knows_its_model_and_another_is_refused(network, tmp_path, capsys):
     (tmp_path / "run.json").write_text(json.dumps({"model": "lenet300"}))
     (tmp_path / "network.sg").write_bytes(network.read_bytes())
-    assert main(["bench", str(tmp_path / "network.sg"), "--model", "lenet5", *QUICK[3:], "--batches", "1"]) == 0
+    words = ["bench", str(tmp_path / "network.sg"), *QUICK[3:], "--batches", "1"]
+    assert main(words) == 0
     assert capsys.readouterr().out.startswith("lenet300,")
+    assert main([*words, "--model", "lenet5"]) != 0
+    assert "a network of lenet300, got --model lenet5; leave it out" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -100,3 +103,22 @@ def test_input_that_cannot_be_used_is_one_line(words, wanted, network, tmp_path,
     assert error.startswith("sparsegate: error: ")
     assert error.count("\n") == 1
     assert wanted in error
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        (("--out", "network.sg"), "would be written over the network itself"),
+        (("--out", "speed.svg"), "--out is a file for the record, such as speed.json"),
+        (("--out", "speed.png"), "--out is a file for the record, such as speed.json"),
+        (("--out", "."), "--out is a file for the record, such as speed.json"),
+        (("--seconds", "-1"), "seconds is a time above zero, got --seconds -1.0"),
+        (("--seconds", "nan"), "seconds is a time above zero, got --seconds nan"),
+    ],
+)
+def test_nothing_is_written_over_and_nothing_measured_in_vain(words, wanted, network, monkeypatch, capsys):
+    monkeypatch.chdir(network.parent)
+    before = network.read_bytes()
+    assert main(["bench", "network.sg", *QUICK, *words]) != 0
+    assert wanted in capsys.readouterr().err
+    assert network.read_bytes() == before

@@ -37,9 +37,27 @@ def test_a_run_knows_its_model_and_its_data(small, tmp_path, capsys):
     run = small(method=LearnedGates(gate_lr=400.0, penalty=Penalty(count=1000.0)))
     train(run, folder=tmp_path)
     folder = RunFolder(tmp_path / run.name, run).path
-    words = ["export", str(folder), str(tmp_path / "net.c"), "--to", "c"]
-    assert main([*words, "--model", "lenet5"]) == 0  # the run knows better
+    words = [str(tmp_path / "net.c"), "--to", "c"]
+    assert main(["export", str(folder), *words]) == 0
     assert "weights\ncc " in capsys.readouterr().out
+    of_folder = (tmp_path / "net.c").read_text()
+    assert main(["export", str(folder / "network.safetensors"), *words]) == 0  # its file lies beside its settings
+    assert (tmp_path / "net.c").read_text() == of_folder
+    for option, other in (("--model", "lenet5"), ("--data", "mnist")):
+        assert main(["export", str(folder), *words, option, other]) != 0
+        assert f"got {option} {other}; leave it out" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "wanted"), [("{", "is damaged"), ("[1]", "does not describe a run: it holds a list")]
+)
+def test_the_settings_of_a_run_that_cannot_be_read_are_named(content, wanted, sparse_file, tmp_path, capsys):
+    (tmp_path / "run.json").write_text(content)
+    (tmp_path / "network.sg").write_bytes(sparse_file.read_bytes())
+    assert main(["export", str(tmp_path / "network.sg"), str(tmp_path / "net.c"), "--to", "c"]) != 0
+    complaint = capsys.readouterr().err
+    assert "run.json" in complaint
+    assert wanted in complaint
 
 
 @pytest.mark.parametrize(

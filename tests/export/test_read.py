@@ -41,6 +41,31 @@ def test_a_norm_goes_into_the_layer_before_or_stands_alone():
     assert [each.groups for each in layers(alone)] == [1, 2]
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        nn.Sequential(nn.Conv2d(1, 3, 3), nn.Flatten(), nn.BatchNorm1d(108), nn.ReLU(), nn.Linear(108, 2)),
+        nn.Sequential(nn.Conv2d(1, 3, 3), nn.AvgPool2d(2), nn.Flatten(), nn.BatchNorm1d(27)),
+        nn.Sequential(nn.Flatten(), nn.BatchNorm1d(64), nn.Linear(64, 2)),
+    ],
+)
+def test_a_norm_of_flattened_images_is_refused(model):
+    with pytest.raises(ValueError, match="places of flattened images, each by itself, which cannot be exported"):
+        layers(model)
+
+
+def test_flattened_images_may_be_rectified_and_channels_of_one_place_normed():
+    assert [type(each) for each in layers(nn.Sequential(nn.Flatten(), nn.ReLU(), nn.Linear(64, 2)))] == [Conv, Linear]
+    model = nn.Sequential(nn.Conv2d(1, 3, 8), nn.Flatten(), nn.BatchNorm1d(3), nn.ReLU(), nn.Linear(3, 2))
+    assert [type(each) for each in layers(model)] == [Conv, Linear]
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_an_example_that_is_no_number_is_refused(value):
+    with pytest.raises(ValueError, match="example has values that are infinite or no numbers"):
+        layers(nn.Sequential(nn.Linear(3, 2)), torch.full((1, 3), value))
+
+
 def test_functions_and_modules_read_the_same():
     one = layers(Calls(lambda x: F.dropout(F.avg_pool2d(x.relu(), 2), training=False).flatten(1)))
     other = layers(nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.AvgPool2d(2), nn.Dropout(), nn.Flatten()))

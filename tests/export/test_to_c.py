@@ -1,6 +1,7 @@
 """The C file is self-contained, compiles without a warning, and its program prints labels."""
 
 import re
+import shlex
 import subprocess
 
 import pytest
@@ -124,3 +125,27 @@ def test_a_network_that_has_died_compiles(compiler, tmp_path):
     sg.to_c(model, tmp_path / "net.c", example=images)
     program = compiled(tmp_path, compiler, "-O2", "-march=native")
     assert labels(classify(program, images.numpy().tobytes())) == wanted(model, images)
+
+
+def test_the_program_takes_images_that_are_large_for_a_stack(compiler, tmp_path):
+    model, images = nn.Sequential(nn.MaxPool2d(20), nn.Flatten(), nn.Linear(300, 4)).eval(), torch.rand(17, 3, 200, 200)
+    program = tmp_path / "program"
+    sg.to_c(model, tmp_path / "net.c", example=images, dtype="int8")
+    subprocess.run(
+        [compiler, "-std=c99", "-O1", "-DSPARSEGATE_MAIN", "-o", program, tmp_path / "net.c", "-lm"], check=True
+    )
+    done = subprocess.run([program], input=images.numpy().tobytes(), capture_output=True, check=True)
+    assert len(done.stdout.split()) == 17
+
+
+def test_the_command_can_be_pasted_whatever_the_file_is_called(tmp_path):
+    written = sg.to_c(nn.Sequential(nn.Linear(3, 2)), tmp_path / "a b.c", example=torch.zeros(1, 3))
+    assert str(tmp_path / "a b.c") in shlex.split(written.command)
+
+
+def test_a_number_beyond_single_precision_is_refused(tmp_path):
+    model = nn.Sequential(nn.Linear(2, 2, bias=False), nn.BatchNorm1d(2, eps=0)).eval()
+    model[0].weight.data.fill_(1e30)
+    model[1].running_var.fill_(1e-30)
+    with pytest.raises(ValueError, match="no number of single precision"):
+        sg.to_c(model, tmp_path / "net.c", example=torch.zeros(1, 2))

@@ -159,6 +159,10 @@ NOT_JOINED = {
         lambda m, x: (lambda y: m.two(m.one(y).relu()) + y[:, :, 1::2, ::2])(m.zero(x).relu()),
         {"zero": nn.Conv2d(4, 4, 3, padding=1), "one": nn.Conv2d(4, 4, 3, (2, 2), (0, 1)), **convs("two")},
     ),
+    "added in place to what is carried": (
+        lambda m, x: (lambda y: y.add_(m.two(m.one(y).relu())))(m.zero(x).relu()),
+        THREE,
+    ),
     "pooled on the way": (
         lambda m, x: (lambda y: m.two(F.max_pool2d(m.one(y).relu(), 3, 1)) + y)(m.zero(x).relu()),
         {**convs("zero", "one"), **convs("two", padding=2)},

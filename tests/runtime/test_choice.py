@@ -67,3 +67,16 @@ def test_a_file_that_is_not_text_is_refused(tmp_path):
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ValueError, match=r"other\.json does not hold the choices"):
         load_choices(path)
+
+
+@pytest.mark.parametrize("change", [{"batch": "a"}, {"batch": None}, {"dense_ms": "1"}])
+def test_values_of_other_types_are_refused(change, tmp_path):
+    path = tmp_path / "choices.json"
+    save_choices((MEASURED,), path)
+    (content,) = json.loads(path.read_text())
+    path.write_text(json.dumps([{**content, **change}]))
+    with pytest.raises(ValueError, match=r"does not hold the choices .* is no number"):
+        load_choices(path)
+    path.write_text(json.dumps([{**content, "layers": [{**content["layers"][0], "sparsity": None}]}]))
+    with pytest.raises(ValueError, match=r"does not hold the choices .* is no number"):
+        load_choices(path)

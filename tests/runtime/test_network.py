@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(KERNELS is None, reason="kernels not built")
 
 @pytest.fixture
 def model(sparsified) -> nn.Sequential:
-    """A convolution, a BatchNorm that nothing takes in, and two linear layers; as it comes out of training."""
+    """A convolution with BatchNorm and two linear layers; as it comes out of training."""
     torch.manual_seed(0)
     layers = (nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(144, 30), nn.ReLU())
     return sparsified(nn.Sequential(*layers, nn.Dropout(), nn.Linear(30, 3))).train()
@@ -286,3 +286,106 @@ def test_without_the_kernels_csr_serves_for_linear_layers_with_a_note(python, en
     assert note == explain_missing()
     assert gap < 1e-5
     assert found["chain"] == explain_missing()
+
+
+def test_a_model_that_computes_something_else_than_its_trace_is_refused(written):
+    def way(m, x):
+        x = m.one(x)
+        z = x
+        z += m.two(x)  # changes x, which torch.fx does not see
+        return z * x
+
+    model = written(way, one=nn.Linear(4, 4), two=nn.Linear(4, 4))
+    with pytest.raises(ValueError, match=r"something else than its operations .* must not add in place"):
+        sg.sparse(model, torch.randn(3, 4), kernel="chain")
+    drawn = written(lambda m, x: m.one(x) + torch.randn(4), one=nn.Linear(4, 4))
+    with pytest.raises(ValueError, match="nor draw random numbers"):
+        sg.sparse(drawn, torch.randn(3, 4))
+
+
+def test_examples_that_are_no_numbers_do_not_hide_a_good_trace(model):
+    sg.sparse(model, torch.full((2, 1, 8, 8), float("nan")), kernel="chain")
+
+
+def test_hooks_of_a_container_are_refused(model):
+    outer = nn.Sequential(model, nn.Identity())
+    model.register_forward_hook(lambda *_: None)
+    with pytest.raises(ValueError, match="0 has forward hooks, which no trace sees"):
+        sg.sparse(outer, EXAMPLE)
+
+
+@pytest.mark.parametrize("kernel", ["dense", "chain"])
+def test_it_loads_as_a_part_of_another_module(model, sparsified, kernel):
+    outer = nn.Sequential(sg.sparse(model, EXAMPLE, kernel=kernel), nn.Softmax(1))
+    other = sparsified(copy.deepcopy(model), sparsity=0.5, seed=3)
+    for parameter in other.parameters():
+        parameter.data.mul_(2)
+    state = {f"0.{name}": value for name, value in other.state_dict().items()}
+    assert list(outer.state_dict()) == list(state)
+    outer.load_state_dict(state)
+    assert_same(outer[0], other, images())
+    with pytest.raises(RuntimeError, match=r'Missing key.*"0\.0\.weight"'):
+        outer.load_state_dict({})
+    assert [name for name, _ in outer[0].named_parameters()] == [name for name, _ in model.named_parameters()]
+
+
+def test_what_is_printed_after_loading_are_the_zeros_of_now(model):
+    fast = sg.sparse(model, EXAMPLE, kernel="chain")
+    state = {name: torch.zeros_like(value) for name, value in model.state_dict().items()}
+    fast.load_state_dict(state)
+    assert {layer.sparsity for layer in fast.choices[0].layers} == {1.0}
+
+
+def test_an_output_may_be_changed_and_still_has_no_gradient(model):
+    out = sg.sparse(model, EXAMPLE, kernel="chain")(EXAMPLE)
+    out += 1
+    with pytest.raises(RuntimeError, match="for inference only"):
+        out.sum().backward()
+
+
+def test_measuring_again_keeps_the_batches(model):
+    fast = sg.sparse(model, EXAMPLE, batches=(1, 3))
+    fast.choose()
+    assert [choice.batch for choice in fast.choices] == [1, 3]
+
+
+@pytest.mark.parametrize("batches", [(-1,), ()])
+def test_batches_that_are_none_are_refused(model, batches):
+    with pytest.raises(ValueError, match="batches are numbers of inputs"):
+        sg.sparse(model, EXAMPLE, batches=batches)
+
+
+def test_batches_cannot_be_made_from_nothing(model):
+    with pytest.raises(ValueError, match="an example of at least one"):
+        sg.sparse(model, EXAMPLE[:0], batches=(1,))
+
+
+@pytest.mark.parametrize("asked", [{"kernel": "chain", "batches": (1,)}, {"kernel": "chain", "choices": ()}])
+def test_only_one_way_to_choose_is_taken(model, asked):
+    with pytest.raises(ValueError, match="leave all but one"):
+        sg.sparse(model, EXAMPLE, **asked)
+
+
+def test_choices_that_cannot_be_used_leave_the_network_as_it_was(model):
+    fast = sg.sparse(model, EXAMPLE, kernel="chain")
+    with pytest.raises(ValueError, match="no layers"):
+        fast.use(Choice(1, 1, "cpu", (LayerChoice("nobody", 0.5, "chain"),)))
+    assert_same(fast, model, images())
+
+
+def test_layers_that_were_not_tried_are_named(written):
+    model = written(lambda m, x: m.twice(m.twice(m.lines(x))).flatten(1), twice=nn.Linear(8, 8), lines=nn.Linear(8, 8))
+    fast = sg.sparse(model, torch.randn(3, 2, 8))
+    assert str(fast).endswith("unused): twice, lines")
+
+
+@pytest.mark.parametrize("kernel", ["chain", "hardwired", "csr"])
+def test_a_kernel_that_could_run_nothing_is_refused(kernel):
+    with pytest.raises(ValueError, match=f"no Linear or Conv2d that {kernel} could run"):
+        sg.sparse(nn.Sequential(nn.ReLU()), torch.randn(3, 8), kernel=kernel)
+
+
+def test_it_cannot_be_traced_by_jit(model):
+    fast = sg.sparse(model, EXAMPLE, kernel="chain")
+    with pytest.raises(RuntimeError, match=r"torch.jit.trace would record one output"):
+        torch.jit.trace(fast, images(3))

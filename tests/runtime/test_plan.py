@@ -126,6 +126,14 @@ def test_a_linear_layer_with_a_norm_may_run_by_csr(sparsified):
     torch.testing.assert_close(plan_of(model, x, "csr")(x), model(x), rtol=1e-5, atol=1e-5)
 
 
+@torch.no_grad()
+def test_what_csr_gives_can_be_viewed(written):
+    modules = {"one": nn.Linear(8, 16), "two": nn.Linear(16, 3)}
+    model = written(lambda m, x: m.two(m.one(x).view(x.shape[0] * 2, 8).view(-1, 16)), **modules)
+    x = torch.randn(3, 8)
+    torch.testing.assert_close(plan_of(model, x, "csr")(x), model(x), rtol=1e-5, atol=1e-5)
+
+
 def test_norms_between_layers_do_not_end_a_part(sparsified):
     layers = (nn.Conv2d(3, 6, 3), nn.BatchNorm2d(6), nn.ReLU(), nn.Conv2d(6, 2, 3), nn.BatchNorm2d(2))
     plan = plan_of(sparsified(nn.Sequential(*layers)), torch.zeros(1, 3, 9, 7))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -14,7 +15,7 @@ from rich.console import Console
 from rich.progress import track
 from torch import nn
 
-from sparsegate.report import PLOT_MISSING, aligned, plot_speed, speed_table
+from sparsegate.report import ENDINGS, PLOT_MISSING, aligned, plot_paths, plot_speed, speed_table
 from sparsegate.runtime import RIVALS, Choice, Outcome, timings
 from sparsegate.speed import Speed
 from sparsegate.train import machine, versions
@@ -77,8 +78,19 @@ def _check(command: Command) -> None:
         raise ValueError(
             f"batches and threads are counted from 1, got --batches {command.batches} --threads {command.threads}"
         )
-    if command.out is not None and not command.out.parent.is_dir():
-        raise ValueError(f"there is no folder {command.out.parent} to write {command.out.name} to")
+    if not 0 < command.seconds < math.inf:
+        raise ValueError(f"seconds is a time above zero, got --seconds {command.seconds}")
+    if command.out is not None:
+        _check_out(command.out, command.path)
+
+
+def _check_out(out: Path, path: Path) -> None:
+    if not out.parent.is_dir():
+        raise ValueError(f"there is no folder {out.parent} to write {out.name} to")
+    if out.is_dir() or out.suffix in ENDINGS:
+        raise ValueError(f"--out is a file for the record, such as speed.json, with the plot beside it; got {out}")
+    if path.resolve() in (out.resolve(), *(each.resolve() for each in plot_paths(out))):
+        raise ValueError(f"--out {out} would be written over the network itself; choose another name")
 
 
 def _watched(command: Command, model: nn.Module, engines: list[str], console: Console) -> Iterator[Outcome]:

@@ -13,7 +13,7 @@ from sparsegate.data import load_data
 from sparsegate.export import EXPORTS, MAX_WEIGHTS
 
 from .flags import parse_flags
-from .network_file import run_of
+from .network_file import settings_around
 from .network_model import open_model
 
 NUM_EXAMPLES = 512  # training images that show how large values become
@@ -41,8 +41,9 @@ class Command:
     model: str | None = None
     """A registered network; a run knows its own, and of a file it is found by its tensors."""
 
-    data: str = "mnist"
-    """What the network was trained on: tells how bytes are normalised, and int8 its steps; a run knows its own."""
+    data: str | None = None
+    """What the network was trained on: tells how bytes are normalised, and int8 its steps; a run knows its own, and of
+    a file elsewhere it is mnist unless said."""
 
 
 def main(argv: list[str]) -> None:
@@ -50,8 +51,7 @@ def main(argv: list[str]) -> None:
     command: Command = parse_flags(Command, argv, name="sparsegate export", about="")
     exporter = EXPORTS[command.to]
     name, model = open_model(command.source, command.model)
-    settings = run_of(command.source) or {}
-    data = load_data(settings.get("data", command.data))
+    data = load_data(_data_of(command))
     if model.image_shape != data.image_shape:
         raise ValueError(
             f"{name} takes images of {model.image_shape}, and the data has {data.image_shape}; --data names its own"
@@ -68,3 +68,11 @@ def main(argv: list[str]) -> None:
     say = Console(highlight=False, markup=False, soft_wrap=True).print
     say(f"{' and '.join(map(str, written.files))}: {written.num_bytes:,} bytes, {written.num_weights:,} weights")
     say(written.command)
+
+
+def _data_of(command: Command) -> str:
+    """The data of the run that the network belongs to, or what was said."""
+    own = settings_around(command.source).get("data")
+    if own is not None and command.data is not None and own != command.data:
+        raise ValueError(f"the network was trained on {own}, got --data {command.data}; leave it out")
+    return own or command.data or "mnist"

@@ -26,8 +26,20 @@ def open_network(path: Path) -> Packed:
 def run_of(path: Path) -> dict[str, Any] | None:
     """The settings of the run in a folder, if it is one."""
     about = path / "run.json"
-    settings: dict[str, Any] | None = json.loads(about.read_text()) if about.exists() else None
+    if not about.exists():
+        return None
+    try:
+        settings = json.loads(about.read_text())
+    except ValueError as error:
+        raise ValueError(f"{about} is damaged ({error}); it should describe a run") from error
+    if not isinstance(settings, dict):
+        raise ValueError(f"{about} does not describe a run: it holds a {type(settings).__name__}")
     return settings
+
+
+def settings_around(path: Path) -> dict[str, Any]:
+    """The settings of the run in a folder, or of the one that a file lies in; none if there is no run."""
+    return run_of(path) or run_of(path.parent) or {}
 
 
 def _from_run(path: Path) -> Packed:

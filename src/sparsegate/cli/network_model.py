@@ -9,15 +9,17 @@ from torch import nn
 from sparsegate.compress import Packed, matching_model
 from sparsegate.models import MODELS
 
-from .network_file import open_network, run_of
+from .network_file import open_network, settings_around
 
 OTHER_FLOATS = dict.fromkeys(("F16", "BF16", "F64"), "F32")  # registered models are in float32
 
 
 def open_model(path: Path, name: str | None = None) -> tuple[str, nn.Module]:
     """A registered model with the tensors of a file or of a run, and its name."""
-    settings = run_of(path) or run_of(path.parent) or {}
-    found = model_of(open_network(path), settings.get("model", name))
+    own = settings_around(path).get("model")
+    if own is not None and name is not None and own != name:
+        raise ValueError(f"{path} is a network of {own}, got --model {name}; leave it out")
+    found = model_of(open_network(path), own or name)
     if found is None:
         raise ValueError(
             f"the tensors in {path} are not those of a registered model ({', '.join(MODELS)}); a model of your own "

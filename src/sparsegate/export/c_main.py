@@ -11,8 +11,8 @@ static int classify(int bytes)
 {
     static const size_t many = 16;
     const size_t size = NAME_INPUTS * (bytes ? sizeof(unsigned char) : sizeof(float));
-    ALIGNED float x[16 * NAME_INPUTS], y[16 * NAME_OUTPUTS];
-    unsigned char raw[16 * NAME_INPUTS];
+    static ALIGNED float x[16 * NAME_INPUTS], y[16 * NAME_OUTPUTS]; /* static: too large for some stacks */
+    static unsigned char raw[16 * NAME_INPUTS];
     unsigned long done = 0;
     for (;;) {
         void *place = x;

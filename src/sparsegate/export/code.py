@@ -56,13 +56,15 @@ def generate(
     normalise: Normalise = BYTES,
 ) -> Code:
     """The C code of a model in eval."""
+    if not isinstance(example, Tensor):
+        raise ValueError(f"example is a batch of images, a tensor, got {type(example).__name__}")
     example = example.detach().float().cpu() if example.is_floating_point() else example
     network = read_network(model, example)
     count = num_weights(network.layers)
     if count > max_weights:
         raise ValueError(
             f"{count:,} weights survive, and compiling more than {max_weights:,} takes minutes; prune further, or pass "
-            f"max_weights={count}"
+            f"max_weights={count} (by command: --max-weights {count})"
         )
     images = as_images(example.double())
     stages = plan_stages(network.layers, (images.shape[1], images.shape[2], images.shape[3]))

@@ -65,6 +65,8 @@ def as_images(value: Tensor) -> Tensor:
 
 
 def _check_example(example: Tensor) -> None:
+    if not example.isfinite().all():
+        raise ValueError("example has values that are infinite or no numbers; pass images as the network will see them")
     if example.ndim not in (2, 4) or not example.is_floating_point() or not len(example):
         raise ValueError(
             "example is a batch of at least one image or vector, in floats: image x channel x height x width or "
@@ -130,6 +132,15 @@ def _shape_before(node: fx.Node) -> tuple[int, ...]:
     return shape
 
 
+def _channels_before(node: fx.Node) -> int:
+    """Channels of the images that a node reads, flattened or not; features are channels of one place."""
+    before = node.all_input_nodes[0]
+    while before.op != "placeholder" and READERS.get(operation(before)) in (_flat, _nothing):
+        before = before.all_input_nodes[0]
+    channels: int = before.meta["shape"][1]
+    return channels
+
+
 def _pair(value: Any) -> Pair:
     return (value, value) if isinstance(value, int) else (int(value[0]), int(value[-1]))
 
@@ -167,6 +178,11 @@ def _norm(node: fx.Node, layers: list[Layer]) -> list[Layer]:
     if norm.running_mean is None:
         raise ValueError(f"{node.target} has no running statistics, so it depends on the batch; it cannot be written")
     scale, shift = scale_and_shift(norm)
+    if len(scale) != _channels_before(node):
+        raise ValueError(
+            f"{node.target} norms {len(scale)} places of flattened images, each by itself, which cannot be exported; "
+            "put a norm of channels before the flattening"
+        )
     last = layers[-1] if layers else None
     if isinstance(last, Conv | Linear) and not last.relu and getattr(last, "tile", 1) == 1:
         return [*layers[:-1], scaled(last, scale, shift)]
@@ -174,7 +190,7 @@ def _norm(node: fx.Node, layers: list[Layer]) -> list[Layer]:
 
 
 def _relu(node: fx.Node, layers: list[Layer]) -> list[Layer]:
-    channels = _shape_before(node)[1]
+    channels = _channels_before(node)
     layers = layers or [unit_wise(torch.ones(channels).double(), torch.zeros(channels).double())]
     return [*layers[:-1], replace(layers[-1], relu=True)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 
 from torch import Tensor, nn
 
@@ -44,5 +45,5 @@ def to_c(
     contents = {path: code.source, path.with_name(f"{name}.h"): code.header}
     for file, text in contents.items():
         write_atomically(file, text.encode())
-    hint = COMPILE.format(program=path.with_suffix(""), source=path)
+    hint = COMPILE.format(program=quote(str(path.with_suffix(""))), source=quote(str(path)))
     return Written(tuple(contents), sum(len(text.encode()) for text in contents.values()), code.num_weights, hint)

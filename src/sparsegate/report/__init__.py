@@ -6,12 +6,13 @@ from .frontier_plot import plot_frontier
 from .frontier_table import comma_separated, frontier_table
 from .run_page import run_page
 from .sizes import draw_sizes, mean_sizes, quantile
-from .speed_plot import PLOT_MISSING, plot_speed
+from .speed_plot import ENDINGS, PLOT_MISSING, plot_paths, plot_speed
 from .speed_table import speed_table
 from .table import aligned, layer_table, markdown, study_table
 from .view import Baseline, Filters, Mask, NetworkView, TensorBits
 
 __all__ = [
+    "ENDINGS",
     "INK",
     "PLOT_MISSING",
     "Baseline",
@@ -28,6 +29,7 @@ __all__ = [
     "markdown",
     "mean_sizes",
     "plot_frontier",
+    "plot_paths",
     "plot_speed",
     "quantile",
     "run_page",

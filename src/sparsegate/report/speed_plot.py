@@ -11,6 +11,11 @@ PLOT_MISSING = "no plot: matplotlib is not installed; pip install 'sparsegate[pl
 ENDINGS = (".svg", ".png")
 
 
+def plot_paths(path: Path) -> list[Path]:
+    """Where the plot beside a record goes."""
+    return [path.with_suffix(ending) for ending in ENDINGS]
+
+
 def plot_speed(speed: Speed, path: Path) -> list[Path]:
     """Writes the plot beside a path, as SVG and as PNG, and says where; nothing where matplotlib is missing."""
     try:
@@ -24,7 +29,7 @@ def plot_speed(speed: Speed, path: Path) -> list[Path]:
     for axes, count in zip(figure.subplots(1, len(threads), squeeze=False, sharey=True)[0], threads, strict=True):
         _panel(axes, speed, count)
     figure.suptitle(f"{speed.network}: times as fast as {BASELINE}")
-    paths = [path.with_suffix(ending) for ending in ENDINGS]
+    paths = plot_paths(path)
     for each in paths:
         figure.savefig(each, dpi=150, metadata={"Date": None} if each.suffix == ".svg" else None)
     return paths

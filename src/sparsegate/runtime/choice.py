@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from sparsegate.atomic import write_atomically
 
@@ -43,6 +45,11 @@ class Choice:
         """The kernel of every layer."""
         return {layer.name: layer.kernel for layer in self.layers}
 
+    def with_sparsities(self, sparsities: Mapping[str, float]) -> Choice:
+        """The same choice for layers that have so many zeros now."""
+        layers = (replace(each, sparsity=sparsities.get(each.name, each.sparsity)) for each in self.layers)
+        return replace(self, layers=tuple(layers))
+
     def table(self) -> str:
         """Layer, sparsity, kernel, times: what was chosen and why."""
         rows = [("layer", "sparsity", "torch", "ours", "chosen")]
@@ -74,11 +81,24 @@ def load_choices(path: Path | str) -> tuple[Choice, ...]:
     """Reads what `save_choices` wrote."""
     try:
         found = json.loads(Path(path).read_text())
+        for each in found:
+            _check_types(each)
         return tuple(
             Choice(**{**each, "layers": tuple(LayerChoice(**one) for one in each["layers"])}) for each in found
         )
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ValueError(f"{path} does not hold the choices of a sparse network: {error}") from error
+
+
+def _check_types(found: dict[str, Any]) -> None:
+    """What a file may hold of other types would fail later, in a call or in print."""
+    layers = found["layers"]
+    times = [each.get(name) for each in (found, *layers) for name in ("dense_ms", "sparse_ms")]
+    known = [isinstance(found["batch"], int) and found["batch"] >= 0, isinstance(found["threads"], int)]
+    known += [time is None or isinstance(time, int | float) for time in times]
+    known += [isinstance(each["sparsity"], int | float) and isinstance(each["name"], str) for each in layers]
+    if not all(known):
+        raise ValueError(f"a batch, time or sparsity of the choice for batch {found['batch']!r} is no number")
 
 
 def _ms(value: float | None) -> str:

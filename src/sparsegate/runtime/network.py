@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from .choice import Choice, load_choices, save_choices
 from .contest import forced, measured
 from .part import Direct
-from .pieces import check_trace, traced
+from .pieces import check_trace, pieces, traced
 from .plan import planned, short_cut
 
 
@@ -57,9 +57,7 @@ class SparseNetwork(nn.Module):
             self._direct[x.shape] = short_cut(self, plan, len(x))
         if not torch.is_grad_enabled():
             return plan(x)
-        with torch.no_grad():
-            out = plan(x)
-        return _InferenceOnly.apply(out, x, self._anchor)  # type: ignore[no-any-return,no-untyped-call]
+        return _InferenceOnly.apply(plan, x, self._anchor)  # type: ignore[no-any-return,no-untyped-call]
 
     def use(self, *choices: Choice) -> None:
         """Runs by these choices from now on."""
@@ -68,7 +66,9 @@ class SparseNetwork(nn.Module):
         graph, plans = traced(self.model, self.example), {}
         for choice in choices:
             plans[choice.batch] = planned(self.model, graph, choice.kernels, channels_last=choice.channels_last)
-        self.choices, self._plans, self._direct = choices, plans, {}
+        zeros = {piece.name: piece.sparsity for piece in pieces(graph)}
+        self.choices = tuple(choice.with_sparsities(zeros) for choice in choices)
+        self._plans, self._direct = plans, {}
 
     def choose(self, batches: Sequence[int] | None = None) -> None:
         """Measures again, for the batches asked for, as before without any; the example's if there were none."""
@@ -125,8 +125,8 @@ INFERENCE_ONLY = "a network made by sg.sparse is for inference only; train the o
 
 class _InferenceOnly(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, out: Tensor, x: Tensor, anchor: Tensor) -> Tensor:
-        return out.view_as(out)
+    def forward(ctx: Any, plan: Callable[[Tensor], Tensor], x: Tensor, anchor: Tensor) -> Tensor:
+        return plan(x)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:

@@ -136,9 +136,18 @@ def traced(model: nn.Module, example: Tensor) -> fx.GraphModule:
     model = nn.Sequential(model) if isinstance(model, nn.Linear | nn.Conv2d) else model  # torch.fx would look inside
     with torch.no_grad():
         graph = fx.GraphModule(model, trace(model, example))
+    _check_containers(model, graph)
     if not shape_of(graph.graph.output_node()):
         raise ValueError("sg.sparse takes models that give one batch of outputs; wrap the model in one that does")
     return graph
+
+
+def _check_containers(model: nn.Module, graph: fx.GraphModule) -> None:
+    called = {str(node.target) for node in graph.graph.nodes if node.op == "call_module"}
+    inside = tuple(f"{name}." for name in called)
+    for name, module in model.named_modules():
+        if _has_hooks(module) and name not in called and not name.startswith(inside):
+            raise ValueError(f"{name} has forward hooks, which no trace sees; remove them, or put them on its layers")
 
 
 @torch.no_grad()
