@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from .dataset import Dataset
 from .gather import aside, gathered
@@ -32,7 +33,7 @@ def read_image_folder(folder: Path, storing: Storing | None = None) -> Dataset:
     _check_same(classes, _classes(folder / tests[0]), folder, tests[0])
     train = _listed(folder / "train", classes)
     test = _listed(folder / tests[0], classes)
-    order, num_train = aside([label for _, label, _ in train])
+    order, num_train = aside([file.label for file in train])
     return gathered(
         FolderSource(folder / "train", tuple(train[place] for place in order)),
         num_train,
@@ -41,29 +42,44 @@ def read_image_folder(folder: Path, storing: Storing | None = None) -> Dataset:
     )
 
 
+class File(NamedTuple):
+    """An image under a folder."""
+
+    name: str
+    """Its path from the folder on."""
+    label: int
+    """Its class."""
+    size: int
+    """Its bytes."""
+    changed: int
+    """When its content was last written, in nanoseconds."""
+
+
 @dataclass(frozen=True)
 class FolderSource(Source):
     """Files under a folder, with their classes."""
 
     folder: Path
-    files: tuple[tuple[str, int, int], ...]
-    """Name under the folder, class, and size in bytes."""
+    files: tuple[File, ...]
 
     def labels(self) -> list[int]:
         """The class of each."""
-        return [label for _, label, _ in self.files]
+        return [file.label for file in self.files]
 
     def name(self, place: int) -> str:
         """The file's path."""
-        return str(self.folder / self.files[place][0])
+        return str(self.folder / self.files[place].name)
 
     def read(self, place: int) -> bytes:
         """The file's content."""
-        return (self.folder / self.files[place][0]).read_bytes()
+        return (self.folder / self.files[place].name).read_bytes()
 
     def key(self) -> str:
-        """Names, classes and sizes: a photograph that is replaced by another of just its size is not noticed."""
-        return "\n".join(f"{name}\0{label}\0{size}" for name, label, size in self.files)
+        """Names, classes, sizes and times of change, not where the folder lies: one that is moved is the same.
+
+        Not noticed is a photograph that is replaced by another of just its size and its time.
+        """
+        return "\n".join("\0".join(map(str, file)) for file in self.files)
 
 
 def _classes(folder: Path) -> list[str]:
@@ -87,13 +103,17 @@ def _check_same(train: list[str], test: list[str], folder: Path, test_name: str)
             )
 
 
-def _listed(folder: Path, classes: list[str]) -> list[tuple[str, int, int]]:
-    """Every image under a folder: name, class, size."""
-    files: list[tuple[str, int, int]] = []
+def _listed(folder: Path, classes: list[str]) -> list[File]:
+    """Every image under a folder."""
+    files: list[File] = []
     for label, name in enumerate(classes):
         with os.scandir(folder / name) as entries:
             images = [entry for entry in entries if entry.name.lower().endswith(ENDINGS) and entry.is_file()]
         if not images:
             raise ValueError(f"{folder / name} has no images; known endings are {', '.join(ENDINGS)}")
-        files += sorted((f"{name}/{entry.name}", label, entry.stat().st_size) for entry in images)
+        files += sorted(_file(f"{name}/{entry.name}", label, entry.stat()) for entry in images)
     return files
+
+
+def _file(name: str, label: int, about: os.stat_result) -> File:
+    return File(name, label, about.st_size, about.st_mtime_ns)
