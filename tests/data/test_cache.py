@@ -99,26 +99,6 @@ def test_too_large_a_cache_is_refused_before_it_is_begun(photographs):
         load_data(str(photographs), Storing(size=2**20))
 
 
-@pytest.mark.parametrize("mode", ["L", "P", "RGBA", "CMYK", "1", "I;16"])
-def test_every_kind_of_image_becomes_three_colours(mode, tmp_path):
-    pixels = Image.fromarray(np.full((9, 12, 3), 200, np.uint8))
-    image = Image.fromarray(np.full((9, 12), 200 * 257, np.uint16)) if mode == "I;16" else pixels.convert(mode)
-    path = tmp_path / ("a.tif" if mode == "CMYK" else "a.png")
-    image.save(path)
-    assert decode(path.read_bytes(), 4).shape == (3, 4, 4)
-
-
-@pytest.mark.parametrize(("height", "width"), [(64, 64), (100, 64), (64, 300), (5, 9), (1, 200)])
-def test_the_middle_square_is_kept_at_the_wanted_size(height, width, tmp_path):
-    pixels = np.zeros((height, width, 3), np.uint8)
-    top, left, side = (height - min(height, width)) // 2, (width - min(height, width)) // 2, min(height, width)
-    pixels[top : top + side, left : left + side] = 255
-    Image.fromarray(pixels).save(tmp_path / "a.png")
-    square = decode((tmp_path / "a.png").read_bytes(), 32)
-    assert square.shape == (3, 32, 32)
-    assert square[:, 12:20, 12:20].min() > 200
-
-
 def test_of_a_large_set_fewer_are_set_aside_and_of_every_class():
     labels = [label for label in range(1000) for _ in range(1300)]
     order, num_train = aside(labels)

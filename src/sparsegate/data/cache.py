@@ -22,7 +22,7 @@ from .alone import alone
 from .decoding import decode_all
 from .photos import MISSING, Source, Storing
 
-VERSION = 1  # of how squares are made and laid out; another one makes them anew
+VERSION = 2  # of how squares are made and laid out; another one makes them anew
 SHOWN = 5  # names of bad images in a message
 
 
