@@ -103,3 +103,31 @@ def test_a_change_of_a_nanosecond_is_noticed(bitmaps):
     os.utime(path, ns=(10**18, 10**18 + 1))
     load_data(str(bitmaps), Storing(size=16, progress=lambda *call: calls.append(call)))
     assert calls[-1] == (6, 6)
+
+
+def test_jfif_is_an_ending_of_images(photographs):
+    for path in photographs.glob("*/*/*.JPEG"):
+        path.rename(path.with_suffix(".jfif"))
+    data = load_data(str(photographs), SMALL)
+    assert (len(data.train), len(data.validation), len(data.test)) == (22, 2, 6)
+    assert data.notes == ()
+
+
+def test_files_that_are_not_taken_are_told_and_hidden_ones_are_not(photographs):
+    (photographs / "train" / "red" / ".hidden").touch()
+    (photographs / "val" / "blue" / "00.JPEG").rename(photographs / "val" / "blue" / "00.heic")
+    (note,) = load_data(str(photographs), SMALL).notes
+    assert note.startswith("1 file was not taken for an image, which lies right in the folder of its class and ends")
+    assert note.endswith(".ppm: val/blue/00.heic")
+
+
+def test_images_in_folders_within_a_class_are_told_and_the_first_are_named(photographs):
+    deeper = photographs / "train" / "red" / "more" / "still more"
+    deeper.mkdir(parents=True)
+    for number in range(6):
+        shutil.copy(photographs / "train" / "red" / "00.JPEG", deeper / f"{number}.JPEG")
+    data = load_data(str(photographs), SMALL)
+    assert len(data.train) == 22
+    (note,) = data.notes
+    assert note.startswith("6 files were not taken for an image")
+    assert note.endswith(", train/red/more/still more/4.JPEG ...")
