@@ -79,6 +79,15 @@ def test_bad_images_can_be_left_out_and_are_told(damaged):
         assert not ((levels > 137) & (levels < 143))[data.train.labels == 0].any()  # the fourth, 100 + 10 * 4
 
 
+def test_of_many_bad_images_the_number_is_told_and_the_first_five_are_named(photographs):
+    for number in range(6):
+        (photographs / "train" / "red" / f"bad{number}.png").write_bytes(b"no")
+    (note,) = load_data(str(photographs), Storing(size=16, bad_images="skip")).notes
+    assert note.startswith("6 images do not decode and were left out: ")
+    assert note.count("red/bad") == 5
+    assert note.endswith("bad4.png ...")
+
+
 def test_if_nothing_decodes_that_is_said(damaged):
     for path in damaged.glob("val/*/*"):
         path.write_bytes(b"no")
