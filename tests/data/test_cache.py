@@ -103,6 +103,18 @@ def test_a_damaged_cache_is_refused_by_name(photographs):
         load_data(str(photographs), Storing(size=16))
 
 
+@pytest.mark.parametrize("content", [b"", b"{garb", b"[]", b"null", b'{"a": "b"}', b'{"999": "x"}', b"\xff\xfe", None])
+def test_a_cache_whose_description_is_damaged_or_missing_is_made_anew(content, photographs):
+    before = load_data(str(photographs), Storing(size=16))
+    for path in (photographs.parent / "cache").glob("*.json"):
+        path.unlink() if content is None else path.write_bytes(content)
+    for calls in ([*range(1, 25), *range(1, 7)], []):  # and after that it is whole
+        seen = Seen()
+        after = load_data(str(photographs), Storing(size=16, progress=seen))
+        assert [done for done, _ in seen.calls] == calls
+        assert torch.equal(after.train.images, before.train.images)
+
+
 def test_too_large_a_cache_is_refused_before_it_is_begun(photographs):
     with pytest.raises(ValueError, match="set SPARSEGATE_CACHE to a folder on another disk"):
         load_data(str(photographs), Storing(size=2**20))

@@ -47,17 +47,26 @@ def stored(source: Source, storing: Storing) -> Stored:
     folder = storing.cache or Path(os.environ.get("SPARSEGATE_CACHE") or Path.home() / ".cache" / "sparsegate")
     settings = json.dumps([VERSION, storing.size, storing.bad_images])
     key = hashlib.blake2b((settings + source.key()).encode(), digest_size=12).hexdigest()
-    about, squares = folder / f"{key}.json", folder / f"{key}.squares"
+    about, squares, count = folder / f"{key}.json", folder / f"{key}.squares", len(source.labels())
     folder.mkdir(parents=True, exist_ok=True)
     with alone(folder / f"{key}.lock", "decoding the same photographs") as lock:
-        if not (about.exists() and squares.exists()):
+        skipped = _found(about, count) if squares.exists() else None
+        if skipped is None:
             _clear(folder, key)
             skipped = _make(source, storing, squares, lock)
             write_atomically(about, json.dumps({str(place): why for place, why in skipped.items()}).encode())
-    skipped = {int(place): why for place, why in json.loads(about.read_text()).items()}
-    kept = [place for place in range(len(source.labels())) if place not in skipped]
+    kept = [place for place in range(count) if place not in skipped]
     images = _mapped(squares, (len(kept), 3, storing.size, storing.size))
     return Stored(images, kept, {source.name(place): why for place, why in skipped.items()})
+
+
+def _found(about: Path, count: int) -> dict[int, str] | None:
+    """Which photographs were skipped last time, and why; none if that is not known, and all is to be made anew."""
+    try:
+        skipped = {int(place): str(why) for place, why in json.loads(about.read_bytes()).items()}
+    except (FileNotFoundError, ValueError, AttributeError):  # no file, a damaged one, or one of something else
+        return None
+    return skipped if all(0 <= place < count for place in skipped) else None
 
 
 def _clear(folder: Path, key: str) -> None:
