@@ -79,6 +79,15 @@ def test_bad_images_can_be_left_out_and_are_told(damaged):
         assert not ((levels > 137) & (levels < 143))[data.train.labels == 0].any()  # the fourth, 100 + 10 * 4
 
 
+def test_of_many_bad_images_the_number_is_told_and_the_first_five_are_named(photographs):
+    for number in range(6):
+        (photographs / "train" / "red" / f"bad{number}.png").write_bytes(b"no")
+    (note,) = load_data(str(photographs), Storing(size=16, bad_images="skip")).notes
+    assert note.startswith("6 images do not decode and were left out: ")
+    assert note.count("red/bad") == 5
+    assert note.endswith("bad4.png ...")
+
+
 def test_if_nothing_decodes_that_is_said(damaged):
     for path in damaged.glob("val/*/*"):
         path.write_bytes(b"no")
@@ -94,29 +103,21 @@ def test_a_damaged_cache_is_refused_by_name(photographs):
         load_data(str(photographs), Storing(size=16))
 
 
+@pytest.mark.parametrize("content", [b"", b"{garb", b"[]", b"null", b'{"a": "b"}', b'{"999": "x"}', b"\xff\xfe", None])
+def test_a_cache_whose_description_is_damaged_or_missing_is_made_anew(content, photographs):
+    before = load_data(str(photographs), Storing(size=16))
+    for path in (photographs.parent / "cache").glob("*.json"):
+        path.unlink() if content is None else path.write_bytes(content)
+    for calls in ([*range(1, 25), *range(1, 7)], []):  # and after that it is whole
+        seen = Seen()
+        after = load_data(str(photographs), Storing(size=16, progress=seen))
+        assert [done for done, _ in seen.calls] == calls
+        assert torch.equal(after.train.images, before.train.images)
+
+
 def test_too_large_a_cache_is_refused_before_it_is_begun(photographs):
     with pytest.raises(ValueError, match="set SPARSEGATE_CACHE to a folder on another disk"):
         load_data(str(photographs), Storing(size=2**20))
-
-
-@pytest.mark.parametrize("mode", ["L", "P", "RGBA", "CMYK", "1", "I;16"])
-def test_every_kind_of_image_becomes_three_colours(mode, tmp_path):
-    pixels = Image.fromarray(np.full((9, 12, 3), 200, np.uint8))
-    image = Image.fromarray(np.full((9, 12), 200 * 257, np.uint16)) if mode == "I;16" else pixels.convert(mode)
-    path = tmp_path / ("a.tif" if mode == "CMYK" else "a.png")
-    image.save(path)
-    assert decode(path.read_bytes(), 4).shape == (3, 4, 4)
-
-
-@pytest.mark.parametrize(("height", "width"), [(64, 64), (100, 64), (64, 300), (5, 9), (1, 200)])
-def test_the_middle_square_is_kept_at_the_wanted_size(height, width, tmp_path):
-    pixels = np.zeros((height, width, 3), np.uint8)
-    top, left, side = (height - min(height, width)) // 2, (width - min(height, width)) // 2, min(height, width)
-    pixels[top : top + side, left : left + side] = 255
-    Image.fromarray(pixels).save(tmp_path / "a.png")
-    square = decode((tmp_path / "a.png").read_bytes(), 32)
-    assert square.shape == (3, 32, 32)
-    assert square[:, 12:20, 12:20].min() > 200
 
 
 def test_of_a_large_set_fewer_are_set_aside_and_of_every_class():

@@ -1,9 +1,12 @@
 """Folders of photographs become three splits, and what is wrong with them is said by name."""
 
+import os
 import shutil
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from sparsegate.data import Storing, load_data
 
@@ -63,3 +66,68 @@ def test_images_without_classes_are_refused(photographs):
 def test_a_test_folder_serves_where_there_is_no_val(photographs):
     (photographs / "val").rename(photographs / "test")
     assert len(load_data(str(photographs), SMALL).test) == 6
+
+
+@pytest.fixture
+def bitmaps(photographs):
+    """The same photographs as files that are all of one size."""
+    for path in photographs.glob("*/*/*"):
+        Image.open(path).resize((8, 8)).save(path.with_suffix(".bmp"))
+        path.unlink()
+    return photographs
+
+
+def test_images_that_are_made_anew_at_the_same_size_are_read_anew(bitmaps):
+    load_data(str(bitmaps), SMALL)
+    path = bitmaps / "val" / "red" / "01.bmp"
+    size = path.stat().st_size
+    Image.fromarray(np.full((8, 8, 3), 7, np.uint8)).save(path)
+    assert path.stat().st_size == size
+    assert load_data(str(bitmaps), SMALL).test.images[4].unique().tolist() == [7]
+
+
+def test_a_folder_that_is_moved_or_copied_with_its_times_is_found_in_the_cache(bitmaps):
+    calls = []
+    load_data(str(bitmaps), SMALL)
+    copied = shutil.copytree(bitmaps, bitmaps.parent / "copied")
+    moved = bitmaps.rename(bitmaps.parent / "moved")
+    for folder in (copied, moved):
+        load_data(str(folder), Storing(size=16, progress=lambda *call: calls.append(call)))
+    assert calls == []
+
+
+def test_a_change_of_a_nanosecond_is_noticed(bitmaps):
+    path, calls = bitmaps / "val" / "red" / "01.bmp", []
+    os.utime(path, ns=(10**18, 10**18))
+    load_data(str(bitmaps), SMALL)
+    os.utime(path, ns=(10**18, 10**18 + 1))
+    load_data(str(bitmaps), Storing(size=16, progress=lambda *call: calls.append(call)))
+    assert calls[-1] == (6, 6)
+
+
+def test_jfif_is_an_ending_of_images(photographs):
+    for path in photographs.glob("*/*/*.JPEG"):
+        path.rename(path.with_suffix(".jfif"))
+    data = load_data(str(photographs), SMALL)
+    assert (len(data.train), len(data.validation), len(data.test)) == (22, 2, 6)
+    assert data.notes == ()
+
+
+def test_files_that_are_not_taken_are_told_and_hidden_ones_are_not(photographs):
+    (photographs / "train" / "red" / ".hidden").touch()
+    (photographs / "val" / "blue" / "00.JPEG").rename(photographs / "val" / "blue" / "00.heic")
+    (note,) = load_data(str(photographs), SMALL).notes
+    assert note.startswith("1 file was not taken for an image, which lies right in the folder of its class and ends")
+    assert note.endswith(".ppm: val/blue/00.heic")
+
+
+def test_images_in_folders_within_a_class_are_told_and_the_first_are_named(photographs):
+    deeper = photographs / "train" / "red" / "more" / "still more"
+    deeper.mkdir(parents=True)
+    for number in range(6):
+        shutil.copy(photographs / "train" / "red" / "00.JPEG", deeper / f"{number}.JPEG")
+    data = load_data(str(photographs), SMALL)
+    assert len(data.train) == 22
+    (note,) = data.notes
+    assert note.startswith("6 files were not taken for an image")
+    assert note.endswith(", train/red/more/still more/4.JPEG ...")

@@ -23,3 +23,14 @@ def test_a_folder_that_is_not_there_is_told_where_to_put_it(tmp_path, monkeypatc
     monkeypatch.setenv("SPARSEGATE_DATA", str(tmp_path))
     with pytest.raises(ValueError, match="put cifar10 there, set SPARSEGATE_DATA"):
         load_data("cifar10")
+
+
+def test_a_path_to_nothing_is_told_that_there_is_no_such_folder(tmp_path):
+    with pytest.raises(ValueError, match=r"no data folder at .*/gone: there is no such folder; wanted .* photographs"):
+        load_data(str(tmp_path / "gone"))
+
+
+def test_a_path_to_a_file_is_told_that_it_is_one(tmp_path):
+    (tmp_path / "photographs.tar").touch()
+    with pytest.raises(ValueError, match=r"no data folder at .*/photographs.tar: it is a file; give the folder"):
+        load_data(str(tmp_path / "photographs.tar"))

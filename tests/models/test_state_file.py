@@ -55,3 +55,9 @@ def test_a_list_of_tensors_is_no_state_dict(tmp_path):
     torch.save([torch.zeros(2)], tmp_path / "list.pth")
     with pytest.raises(ValueError, match="holds no state dict of tensors"):
         read_state_dict(tmp_path / "list.pth")
+
+
+def test_tensors_by_number_are_no_state_dict(tmp_path):
+    torch.save({"a": torch.zeros(2), 7: torch.zeros(2)}, tmp_path / "numbers.pth")
+    with pytest.raises(ValueError, match=r"numbers.pth holds no state dict of tensors: 7 is no name; save what model"):
+        read_state_dict(tmp_path / "numbers.pth")

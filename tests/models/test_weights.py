@@ -55,6 +55,21 @@ def test_a_head_for_other_classes_is_answered_with_the_flag_that_replaces_it():
         load_weights_(network(), network(classes=1000).state_dict())
 
 
+@pytest.mark.parametrize("lacking", [(), ("1.bias",), ("1.weight", "1.bias")])
+def test_the_flag_is_not_named_where_unexpected_names_would_still_be_there(lacking):
+    tensors = {name: tensor for name, tensor in network().state_dict().items() if name not in lacking}
+    with pytest.raises(ValueError, match=r"unexpected: head\.weight") as caught:
+        load_weights_(network(), {**tensors, "head.weight": torch.zeros(10, 4)})
+    assert "--new-head" not in str(caught.value)
+
+
+def test_the_flag_that_is_named_cures_what_it_is_named_for():
+    tensors = {**network(classes=1000).state_dict(), "1.scale": torch.ones(1)}  # of the same layer
+    with pytest.raises(ValueError, match=r"unexpected: 1\.scale; wrong shapes: .*--new-head 1 leaves fresh"):
+        load_weights_(network(), tensors)
+    load_weights_(network(), tensors, new_head=("1",))
+
+
 def test_of_another_architecture_only_some_names_are_listed():
     with pytest.raises(ValueError, match=r"missing: .* and \d+ more; unexpected: 0.weight") as caught:
         load_weights_(ResNet20(), network().state_dict())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import select
+import signal
 import sys
 from importlib import import_module
 
@@ -25,8 +27,23 @@ HINTS = "\n\nsparsegate VERB --help tells a verb's options; sparsegate --version
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs one verb; returns 0, 1 for work that failed, or 2 for input that cannot be used."""
-    words = sys.argv[1:] if argv is None else argv
+    """Runs one verb; returns 0, 1 for work that failed, or 2 for input that cannot be used.
+
+    If what reads the output ends before, as in `sparsegate train --help | head`, it ends quietly, too.
+    """
+    try:
+        try:
+            return _answered(sys.argv[1:] if argv is None else argv)
+        finally:
+            sys.stdout.flush()  # what fails at the interpreter's end cannot be caught
+    except BrokenPipeError:
+        if not _nobody_reads():
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still to be flushed
+        return 128 + signal.SIGPIPE
+
+
+def _answered(words: list[str]) -> int:
     if words[:1] == ["--version"]:
         from sparsegate.version import VERSION
 
@@ -46,10 +63,20 @@ def _guarded(words: list[str]) -> int:
     except KeyboardInterrupt:
         return _complain("interrupted; the same command goes on from the last checkpoint", 130)
     except (ValueError, OSError, RuntimeError) as error:
-        if os.environ.get("SPARSEGATE_TRACEBACK"):
+        if os.environ.get("SPARSEGATE_TRACEBACK") or (isinstance(error, BrokenPipeError) and _nobody_reads()):
             raise
         return _complain(_one_line(error), 2 if isinstance(error, ValueError) else 1)
     return 0
+
+
+def _nobody_reads() -> bool:
+    """Whether the output goes to a process that has ended."""
+    output = select.poll()
+    try:
+        output.register(sys.stdout, 0)
+    except OSError:  # it is no file: a notebook's, or a test's
+        return False
+    return any(state & (select.POLLERR | select.POLLHUP) for _, state in output.poll(0))
 
 
 def _one_line(error: Exception) -> str:

@@ -35,8 +35,11 @@ def aside(labels: list[int]) -> tuple[list[int], int]:
     return rest + sorted(chosen), len(rest)
 
 
-def gathered(train: Source, num_train: int, test: Source, storing: Storing) -> Dataset:
-    """A dataset whose first `num_train` photographs are for training, the others of `train` for validation."""
+def gathered(train: Source, num_train: int, test: Source, storing: Storing, notes: tuple[str, ...] = ()) -> Dataset:
+    """A dataset whose first `num_train` photographs are for training, the others of `train` for validation.
+
+    To the notes it adds what did not decode.
+    """
     squares, tests = stored(train, storing), stored(test, storing)
     whole = _split(squares, train)
     cut = bisect.bisect_left(squares.kept, num_train)  # some before it may have been skipped
@@ -48,7 +51,7 @@ def gathered(train: Source, num_train: int, test: Source, storing: Storing) -> D
         whole.part(cut, len(whole)),
         _split(tests, test),
         resizable=True,
-        notes=(told(skipped),) if skipped else (),
+        notes=(*notes, *([told(skipped)] if skipped else [])),
     )
 
 

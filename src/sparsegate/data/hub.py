@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,8 @@ TESTS = ("test", "validation", "valid", "val")  # the split that is the test set
 def read_hub(name: str, storing: Storing | None = None) -> Dataset:
     """The image dataset `OWNER/NAME`, or `OWNER/NAME:CONFIGURATION`, or a local folder of parquet files.
 
-    Its test split, or its validation split if it has no other, is the test set; validation images are taken from train
-    as for folders.
+    Its test split is the test set, or its validation split if it has no other or the other has images without a class,
+    as that of ImageNet has; validation images are taken from train as for folders.
     """
     try:
         import datasets
@@ -31,9 +32,12 @@ def read_hub(name: str, storing: Storing | None = None) -> Dataset:
     tests = [split for split in TESTS if split in splits]
     if "train" not in splits or not tests:
         raise ValueError(f"{name} has the splits {', '.join(splits)}; wanted train and one of {', '.join(TESTS)}")
-    train, test = (_source(splits[split], f"{name}/{split}") for split in ("train", tests[0]))
+    train = _source(splits["train"], f"{name}/train")
+    if lack := _lack(train):
+        raise ValueError(f"{lack}; wanted one for each, to train on")
+    test, notes = _labelled(_source(splits[split], f"{name}/{split}") for split in tests)
     order, num_train = aside(train.labels())
-    return gathered(replace(train, rows=train.rows.select(order)), num_train, test, storing or Storing())
+    return gathered(replace(train, rows=train.rows.select(order)), num_train, test, storing or Storing(), notes)
 
 
 @dataclass(frozen=True)
@@ -48,8 +52,8 @@ class HubSource(Source):
     """The column of classes."""
 
     def labels(self) -> list[int]:
-        """The class of each."""
-        return list(self.rows[self.label])
+        """The class of each; -1 for none, as the hub writes it."""
+        return [-1 if label is None else label for label in self.rows[self.label]]
 
     def name(self, place: int) -> str:
         """The split and the row."""
@@ -63,6 +67,23 @@ class HubSource(Source):
     def key(self) -> str:
         """The fingerprint by which the package itself tells datasets apart."""
         return f"{self.title} {self.rows._fingerprint}"
+
+
+def _labelled(tests: Iterable[HubSource]) -> tuple[HubSource, tuple[str, ...]]:
+    """The first split whose images all have a class, and what is to be said of those before it."""
+    lacks: list[str] = []
+    for test in tests:
+        if not (lack := _lack(test)):
+            return test, tuple(f"{each}, so {test.title} is the test set" for each in lacks)
+        lacks.append(lack)
+    raise ValueError(f"{'; '.join(lacks)}; wanted one of {', '.join(TESTS)} with a class for each, as the test set")
+
+
+def _lack(source: HubSource) -> str:
+    """How many images have no class, in words; nothing if all have one."""
+    labels = source.labels()
+    count = sum(label < 0 for label in labels)
+    return f"{count:,} of {len(labels):,} images of {source.title} have no class" if count else ""
 
 
 def _source(rows: Any, title: str) -> HubSource:

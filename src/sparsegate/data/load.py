@@ -33,11 +33,16 @@ def _placed(name: str, storing: Storing) -> Dataset:
 
 def _read_folder(folder: Path, storing: Storing) -> Dataset:
     """Photographs, CIFAR or idx files: whatever the folder has."""
+    if not folder.is_dir():
+        what = "it is a file; give the folder that it is in" if folder.exists() else "there is no such folder"
+        raise ValueError(
+            f"no data folder at {folder}: {what}; wanted one with photographs, the files of CIFAR or idx files"
+        )
     if is_image_folder(folder):
         return read_image_folder(folder, storing)
     if cifar := find_cifar(folder):
         return cifar()
-    if folder.is_dir() and not any(folder.glob("*-ubyte*")):
+    if not any(folder.glob("*-ubyte*")):
         raise ValueError(
             f"{folder} has no data that is known: neither train and val with a folder of photographs for each class, "
             "nor the files of CIFAR-10 or CIFAR-100, nor idx files such as train-images-idx3-ubyte"

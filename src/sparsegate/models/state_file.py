@@ -38,4 +38,8 @@ def _pickled(path: Path) -> dict[str, Tensor]:
     value = value.get("state_dict", value) if isinstance(value, dict) else value
     if not isinstance(value, dict) or not all(isinstance(each, Tensor) for each in value.values()):
         raise ValueError(f"{path} holds no state dict of tensors")
+    if strange := [name for name in value if not isinstance(name, str)]:
+        raise ValueError(
+            f"{path} holds no state dict of tensors: {strange[0]!r} is no name; save what model.state_dict() returns"
+        )
     return value

@@ -38,9 +38,16 @@ def _complaint(wanted: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> str
     wrong = {name: each for name, each in given.items() if name in wanted and each.shape != wanted[name].shape}
     shapes = [f"{name} is {tuple(each.shape)}, wanted {tuple(wanted[name].shape)}" for name, each in wrong.items()]
     parts = {"missing": missing, "unexpected": unexpected, "wrong shapes": shapes}
-    layers = dict.fromkeys(name.rpartition(".")[0] for name in [*missing, *wrong])
-    hint = f"; --new-head {' '.join(layers)} leaves fresh what does not fit" if 0 < len(layers) <= 3 else ""
-    return "; ".join(f"{kind}: {_listed(names)}" for kind, names in parts.items() if names) + (hint if layers else "")
+    words = "; ".join(f"{kind}: {_listed(names)}" for kind, names in parts.items() if names)
+    return words + _hint([*missing, *wrong], unexpected)
+
+
+def _hint(unfit: list[str], unexpected: list[str]) -> str:
+    """The flag that leaves what does not fit fresh, if those are few layers and it leaves nothing to complain of."""
+    layers = tuple(dict.fromkeys(name.rpartition(".")[0] or name for name in unfit))
+    if not 0 < len(layers) <= 3 or not all(_names(layers, name) for name in unexpected):
+        return ""
+    return f"; --new-head {' '.join(layers)} leaves fresh what does not fit"
 
 
 def _listed(names: list[str]) -> str:
