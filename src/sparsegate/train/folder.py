@@ -54,6 +54,14 @@ class RunFolder:
         path = self.path / "record.json"
         return Record.load(path) if path.exists() and self.network.exists() else None
 
+    def check_batches(self, before: int | None, now: int) -> None:
+        """Refuses to go on with data that makes another number of batches an epoch than when the run was left."""
+        if before not in (None, now):
+            raise ValueError(
+                f"this run was interrupted when its data made {before} batches an epoch, and now it makes {now}; bring "
+                f"the old data back, or begin anew: delete {self.path}"
+            )
+
     @contextmanager
     def opened(self) -> Iterator[None]:
         """Holds the folder for this process alone; a killed process lets go of it."""

@@ -84,7 +84,7 @@ class Loop:
         """Runs the steps that are left, then finishes."""
         self._rebuild(self.place.checkpoints.last_step() // len(self.batches))
         step, notes = self.place.checkpoints.resume(self.model, self._saved())
-        self._check_data_is_the_same(notes)
+        self.place.check_batches(notes.get("batches"), len(self.batches))
         self.epochs = [Epoch.from_json(each) for each in notes.get("epochs", [])]
         self.notes, self.seconds = notes.get("notes", self.notes), notes.get("seconds", 0.0)
         self.first_gates = tuple(notes.get("first_gates", ()))
@@ -109,14 +109,6 @@ class Loop:
                 self._checkpoint((number + 1) * len(self.batches))
             self.watch.measured(self.epochs[-1])
         return self._finish(command)
-
-    def _check_data_is_the_same(self, notes: dict[str, Any]) -> None:
-        before, now = notes.get("batches", len(self.batches)), len(self.batches)
-        if before != now:
-            raise ValueError(
-                f"this run was interrupted when its data made {before} batches an epoch, and now it makes {now}; bring "
-                f"the old data back, or begin anew: delete {self.place.path}"
-            )
 
     def _may_stop(self) -> bool:
         """Whether the last epoch was good enough; asked before each, so that a resumed run stops there too."""
