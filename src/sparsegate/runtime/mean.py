@@ -29,12 +29,6 @@ class Mean(Unit):
         return ()
 
     @property
-    def source(self) -> fx.Node:
-        """What it reads."""
-        found: Any = self.nodes[0].args[0]
-        return found  # type: ignore[no-any-return]
-
-    @property
     def layers(self) -> list[Layer]:
         """The convolution."""
         channels, height, width = self.shapes["in"]
