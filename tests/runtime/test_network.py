@@ -13,6 +13,7 @@ import sparsegate as sg
 from sparsegate.kernels import KERNELS, explain_missing
 from sparsegate.models import LeNet5
 from sparsegate.runtime import Choice, LayerChoice
+from sparsegate.runtime.pieces import check_trace
 
 pytestmark = pytest.mark.skipif(KERNELS is None, reason="kernels not built")
 
@@ -301,6 +302,15 @@ def test_a_model_that_computes_something_else_than_its_trace_is_refused(written)
     drawn = written(lambda m, x: m.one(x) + torch.randn(4), one=nn.Linear(4, 4))
     with pytest.raises(ValueError, match="nor draw random numbers"):
         sg.sparse(drawn, torch.randn(3, 4))
+
+
+def test_the_example_and_the_random_state_stay_as_they_are(written):
+    model = written(lambda m, x: m.one(nn.functional.dropout(x.mul_(2))), one=nn.Linear(4, 4))
+    example = torch.randn(3, 4)
+    before, state = example.clone(), torch.get_rng_state()
+    check_trace(model, example)
+    assert torch.equal(example, before)
+    assert torch.equal(torch.get_rng_state(), state)
 
 
 def test_examples_that_are_no_numbers_do_not_hide_a_good_trace(model):

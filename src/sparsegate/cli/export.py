@@ -42,8 +42,8 @@ class Command:
     """A registered network; a run knows its own, and of a file it is found by its tensors."""
 
     data: str | None = None
-    """What the network was trained on: tells how bytes are normalised, and int8 its steps; a run knows its own, and of
-    a file elsewhere it is mnist unless said."""
+    """What the network was trained on: tells how bytes are normalised, and int8 its steps; unless said, its run's,
+    and mnist for a file without one."""
 
 
 def main(argv: list[str]) -> None:
@@ -51,7 +51,7 @@ def main(argv: list[str]) -> None:
     command: Command = parse_flags(Command, argv, name="sparsegate export", about="")
     exporter = EXPORTS[command.to]
     name, model = open_model(command.source, command.model)
-    data = load_data(_data_of(command))
+    data = load_data(command.data or settings_around(command.source).get("data", "mnist"))
     if model.image_shape != data.image_shape:
         raise ValueError(
             f"{name} takes images of {model.image_shape}, and the data has {data.image_shape}; --data names its own"
@@ -68,11 +68,3 @@ def main(argv: list[str]) -> None:
     say = Console(highlight=False, markup=False, soft_wrap=True).print
     say(f"{' and '.join(map(str, written.files))}: {written.num_bytes:,} bytes, {written.num_weights:,} weights")
     say(written.command)
-
-
-def _data_of(command: Command) -> str:
-    """The data of the run that the network belongs to, or what was said."""
-    own = settings_around(command.source).get("data")
-    if own is not None and command.data is not None and own != command.data:
-        raise ValueError(f"the network was trained on {own}, got --data {command.data}; leave it out")
-    return own or command.data or "mnist"

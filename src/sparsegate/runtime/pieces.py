@@ -150,9 +150,8 @@ def check_trace(model: nn.Module, example: Tensor) -> None:
     """Refuses a model that computes something else than its trace: torch.fx takes `z += y` for a sum of its own."""
     outputs = []
     for run in (traced(model, example), model):
-        with torch.random.fork_rng():
-            torch.manual_seed(0)
-            outputs.append(run(example).detach())
+        with torch.random.fork_rng([example.device] if example.is_cuda else []):  # both draw the same, and nobody else
+            outputs.append(run(example.clone()).detach())  # a model may change its input
     found, wanted = outputs
     finite = wanted[wanted.isfinite()]
     size = float(finite.abs().max()) if finite.numel() else 0.0
