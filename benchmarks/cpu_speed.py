@@ -55,7 +55,8 @@ class Bench:
                 self.left_out.append(f"{case.name}, batch {batch}")
                 continue
             if fast is None or not case.whole:
-                fast = sparse(model, torch.rand(1, *case.shape), batches=batches[:2] if case.whole else [batch])
+                chosen_at = case.batches[:2] if case.whole else [batch]
+                fast = sparse(model, torch.rand(1, *case.shape), batches=chosen_at)
             x = torch.rand(batch, *case.shape, generator=torch.Generator().manual_seed(0))
             self.rows.append(self._row(case, model, x, fast))
             yield self.rows[-1]
