@@ -30,7 +30,7 @@ sanitize: $(VENV)/.ready-dev ## the C kernels under the address and undefined be
 	folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && \
 	gcc -std=c11 -g -O1 -Wall -Wextra -Werror -Wno-psabi -fopenmp -fPIC -shared -fsanitize=address,undefined -fno-sanitize-recover=all \
 		src/sparsegate/kernels/csrc/*.c -o "$$folder/kernels.so" && \
-	SPARSEGATE_KERNELS="$$folder/kernels.so" ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="$$(gcc -print-file-name=libasan.so)" \
+	SPARSEGATE_KERNELS="$$folder/kernels.so" ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so.6)" \
 		$(BIN)/python -m pytest tests/kernels tests/layers/test_fastfood.py tests/compress/test_gaps.py tests/runtime/test_chain.py \
 		tests/runtime/test_matrix.py tests/runtime/test_network_direct.py tests/runtime/test_winograd.py
 

@@ -146,6 +146,15 @@ CHAINS = {
         convolution(6, (6, 6, 4), (1, 1), stride=(1, 2), groups=3),
     ],
     "three convolutions": [convolution(3, (3, 9, 9), padding=(1, 1)) for _ in range(3)],
+    "straight on": [convolution(3, (3, 20, 21), padding=(1, 1), relu=relu) for relu in (True, False, True)],
+    "straight on, six wide": [convolution(3, (3, 11, 6), padding=(1, 1), relu=relu) for relu in (True, False, True)],
+    "straight on, in blocks": [convolution(100, (100, 12, 14), padding=(1, 1), relu=relu) for relu in (True, False)],
+    "straight on, in narrow blocks": [convolution(200, (200, 8, 8), padding=(1, 1), relu=True) for _ in range(2)],
+    "phases": [
+        convolution(3, (2, 12, 35), padding=(1, 1), relu=True),
+        convolution(4, (3, 12, 35), padding=(1, 2), stride=(2, 3), relu=True, pool=3, pool_stride=2),
+        convolution(2, (4, 2, 6), stride=(1, 4), padding=(1, 1)),
+    ],
     "one by one": [convolution(19, (12, 5, 7), (1, 1), relu=True), convolution(2, (19, 5, 7), (1, 1))],
 }
 
@@ -277,6 +286,34 @@ def test_the_shape_of_a_layer_is_that_of_torch():
     assert layer.out_shape == out.shape[1:]
     assert layer.phase(single=False) == (7, 14)  # 13 padded lines in two phases
     assert layer.input_size(single=False) == 2 * 2 * 7 * 14
+
+
+def test_sums_go_straight_to_a_layer_whose_lines_are_as_long():
+    padded, narrow = convolution(2, (2, 20, 30), padding=(1, 1)), convolution(2, (2, 5, 6), padding=(1, 1))
+    inside = padded.inside(padded)
+    assert len(inside) == 640  # 19 lines of 32 and one of 30, in vectors of sixteen
+    assert inside.reshape(20, 32).tolist() == [[-1] * 30 + [0] * 2] * 20
+    assert narrow.inside(narrow).tolist() == [-1] * 6 + [0] * 2
+
+
+@pytest.mark.parametrize(
+    ("layer", "after"),
+    [
+        (convolution(2, (2, 20, 30), padding=(1, 1)), None),
+        (convolution(2, (2, 20, 30), padding=(1, 1)), linear(3, 1200)),
+        (convolution(2, (2, 20, 30), padding=(1, 1)), convolution(2, (2, 20, 30), (1, 1))),
+        (convolution(2, (2, 20, 30), padding=(1, 1)), convolution(2, (2, 20, 30), padding=(1, 1), stride=(2, 2))),
+        (convolution(2, (2, 20, 30), pool=2, padding=(1, 1)), convolution(2, (2, 19, 29), padding=(1, 1))),
+        (convolution(2, (2, 20, 30), (1, 1)), convolution(2, (2, 20, 30))),  # nothing to write beyond an image's end
+        (
+            convolution(2, (2, 9, 9), padding=(1, 1)),
+            convolution(2, (2, 9, 9), padding=(1, 1)),
+        ),  # 15 floats, room for 12
+        (convolution(2, (2, 5, 3), padding=(0, 1)), convolution(2, (2, 3, 3), (1, 17), padding=(0, 9))),
+    ],
+)
+def test_sums_that_cannot_go_straight_on_are_moved(layer, after):
+    assert layer.inside(after) is None
 
 
 def test_the_lines_of_a_narrow_image_begin_where_those_of_the_cache_do():

@@ -29,6 +29,8 @@ WORTH_A_THREAD = 100_000
 """Steps of a kernel, each some nanoseconds, for which it pays to wake another thread."""
 SMALL = 2**18
 """Floats of scratch memory that can be allocated for a single call: what is larger is kept from call to call."""
+NARROW = LANES // 2
+"""Places of a line that half a vector has room for: such lines are kept apart, one in every half."""
 MOST_COLUMNS = 2**16  # of slices, whose columns are 16-bit numbers
 
 
@@ -40,8 +42,7 @@ class CLayer(ctypes.Structure):
         *((name, LONG) for name in ("input_size", "rows", "conv_height", "conv_width", "pool", "pool_stride")),
         *((name, LONG) for name in ("out_height", "out_width", "reach_y", "reach_x")),
         *((name, LONG) for name in ("patch_lines", "patch_width", "slots")),
-        ("bias", POINTER),
-        ("work", POINTER),
+        *((name, POINTER) for name in ("inside", "bias", "work")),
         ("panel", CRows),
         ("single", CRows),
         ("slices", CSlices),
@@ -94,7 +95,7 @@ class Layer:
         sizes = zip(self.in_shape[1:], self.padding, self.stride, strict=True)
         height, width = (-(-(size + 2 * pad) // stride) for size, pad, stride in sizes)
         if single or self.is_linear or self.stride != (1, 1):
-            return height, _up(width) if single and not self.is_linear and self.conv_shape[1] <= 8 else width
+            return height, _up(width) if single and not self.is_linear and self.conv_shape[1] <= NARROW else width
         down, across = (patch + reach for patch, reach in zip(PATCH, self.reach, strict=True))
         together = min(self.in_shape[0], PATCH_NEAR // (4 * LANES * down * across))
         return spread(height, width, (down, across), together)
@@ -152,6 +153,21 @@ class Layer:
         near = PATCH_NEAR if tile == PATCH else NEAR
         each = columns_in_block(len(self.weights.value), self.weights.num_rows, self.weight.shape[1], touched, near)
         return Rows.of(self.weights, 4 * lanes * place, channel // each)
+
+    def inside(self, after: Layer | None) -> NDArray[np.int32] | None:
+        """All bits where one image's sums are places of its output, if they can go straight to the layer after.
+
+        They can where that reads them as they are, in lines of the same length: what is between the lines of sums lies
+        in its padding, and becomes zero. Nothing may be written beyond that.
+        """
+        if after is None or self.is_linear or after.is_linear or self.pool > 1 or self.pool_stride > 1:
+            return None
+        (height, width), line = self.conv_shape, self.phase(single=True)[1]
+        end = width if width <= NARROW else (height - 1) * line + width
+        place = np.arange(NARROW if width <= NARROW else _up(end))
+        room = line - width - after.padding[1] if width <= NARROW else after.padding[0] * line + after.padding[1]
+        fits = after.stride == (1, 1) and after.phase(single=True)[1] == line and len(place) - end <= room
+        return -(place % line < width).astype(np.int32) * (place < end) if fits else None
 
     def _places(self, single: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The input channel of every weight, and its place in the phases of the padded input."""
@@ -215,7 +231,8 @@ class _Form:
         self.single = int(single)
         self.work = sum(_steps(layer) for layer in layers) // (1 if single else LANES)  # for one image
         self._keep: list[Any] = []  # what C has pointers into
-        packed = (CLayer * len(layers))(*(self._layer(layer, vectors) for layer in layers))
+        nexts = (*layers[1:], None)
+        packed = (CLayer * len(layers))(*(self._layer(*each, vectors) for each in zip(layers, nexts, strict=True)))
         channels, height, width = layers[0].in_shape
         self._chain = CChain(
             ctypes.addressof(packed),
@@ -231,17 +248,18 @@ class _Form:
         self.run = KERNELS.sg_chain
         self.scratch = int(KERNELS.sg_chain_scratch(self.address, self.single, 1))
 
-    def _layer(self, layer: Layer, vectors: int) -> CLayer:
+    def _layer(self, layer: Layer, after: Layer | None, vectors: int) -> CLayer:
         empty = torch.zeros(len(layer.weight))
         bias = np.ascontiguousarray((empty if layer.bias is None else layer.bias.detach()).numpy().astype(np.float32))
-        work = layer.weights.before_row
+        work, inside = layer.weights.before_row, layer.inside(after) if self.single else None
         made = CLayer(
             *(layer.is_linear, layer.relu, *layer.padding, *layer.stride),
             *(*layer.phase(single=bool(self.single)), layer.input_size(single=bool(self.single))),
             *(len(layer.weight), *layer.conv_shape, layer.pool, layer.pool_stride, *layer.out_shape[1:]),
-            *(*layer.reach, *PATCH, layer.slots, bias.ctypes.data, work.ctypes.data),
+            *(*layer.reach, *PATCH, layer.slots, 0 if inside is None else inside.ctypes.data),
+            *(bias.ctypes.data, work.ctypes.data),
         )
-        self._keep += [bias, work]
+        self._keep += [bias, work, inside]
         if not self.single:
             made.panel = self._kept(layer.rows(single=False, lanes=LANES * vectors, tile=PATCH))
         elif layer.is_linear:

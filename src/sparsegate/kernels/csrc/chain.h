@@ -41,11 +41,13 @@ typedef struct {
     int64_t reach_y, reach_x;         /* from the first to the last tap */
     int64_t patch_lines, patch_width; /* places whose sums a panel's convolution holds in registers, where they fit */
     int64_t slots;                    /* lines of sums that it keeps: those of a pool, or of a patch */
-    const float *bias;   /* [rows] */
-    const int64_t *work; /* [rows + 1] weights before a row: threads share the rows by it */
-    Rows panel;          /* for sixteen images at a time */
-    Rows single;         /* for one image: convolutions */
-    Slices slices;       /* for one image: linear layers of at most 65536 columns */
+    const int32_t *inside; /* of one image whose sums go straight to the next layer: all bits where a vector's lane is a
+                              place of the output, none in the padding; [vectors][16], or [8] if at most eight wide */
+    const float *bias;     /* [rows] */
+    const int64_t *work;   /* [rows + 1] weights before a row: threads share the rows by it */
+    Rows panel;            /* for sixteen images at a time */
+    Rows single;           /* for one image: convolutions */
+    Slices slices;         /* for one image: linear layers of at most 65536 columns */
 } Layer;
 
 typedef struct {

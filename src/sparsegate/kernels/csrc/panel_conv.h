@@ -59,18 +59,18 @@ INLINE void NAME(panel_pool)(const int64_t pool, const Layer *layer, const Layer
 {
     const int64_t line = layer->conv_width * LANES, step = layer->pool_stride, first = y * step % layer->slots;
     const int64_t jump = next && !next->is_linear ? next->stride_x : 1;
-    const Vector floor = NAME(all)(layer->relu ? 0 : -INFINITY);
+    const Vector floor = NAME(all)(NAME(floor_of)(layer));
     for (int64_t r = r0; r < r1; r++) {
         const float *mine = sums + (r - r0) * layer->slots * line;
-        float *to = out + LANES * NAME(place)(next, layer->out_height, layer->out_width, r, y, 0);
-        for (int64_t x = 0; x < layer->out_width; x++, to += LANES) {
-            Vector most = floor;
-            for (int64_t py = 0, slot = first; py < pool; py++, slot = slot + 1 < layer->slots ? slot + 1 : 0)
-                for (int64_t px = 0; px < pool; px++)
-                    most = LARGER(most, *NAME(at)(mine + slot * line, 64 * (x * step + px)));
-            if (jump > 1)
-                to = out + LANES * NAME(place)(next, layer->out_height, layer->out_width, r, y, x);
-            *(Vector *)(void *)to = most;
+        for (int64_t phase = 0; phase < jump && phase < layer->out_width; phase++) {
+            float *to = out + LANES * NAME(place)(next, layer->out_height, layer->out_width, r, y, phase);
+            for (int64_t x = phase; x < layer->out_width; x += jump, to += LANES) {
+                Vector most = floor;
+                for (int64_t py = 0, slot = first; py < pool; py++, slot = slot + 1 < layer->slots ? slot + 1 : 0)
+                    for (int64_t px = 0; px < pool; px++)
+                        most = LARGER(most, *NAME(at)(mine + slot * line, 64 * (x * step + px)));
+                *(Vector *)(void *)to = most;
+            }
         }
     }
 }

@@ -41,7 +41,7 @@
 #define HIGH_8 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31
 
 typedef float Vector __attribute__((vector_size(4 * LANES), aligned(4)));
-typedef float Half __attribute__((vector_size(2 * LANES), aligned(4)));
+typedef int32_t Bits __attribute__((vector_size(4 * LANES), aligned(4)));
 
 INLINE Vector NAME(all)(float value)
 {
@@ -53,10 +53,18 @@ INLINE const Vector *NAME(at)(const float *base, int64_t bytes)
     return (const Vector *)(const void *)((const char *)base + bytes);
 }
 
+/* What a sum becomes: zero at least if rectified, and nothing where there is no place of the output but padding. */
+INLINE Vector NAME(finished)(Vector sum, float floor, const int32_t *inside, int t)
+{
+    sum = LARGER(NAME(all)(floor), sum); /* in this order a NaN stays */
+    return inside ? (Vector)((Bits)sum & ((const Bits *)(const void *)inside)[t]) : sum;
+}
+
 /* Rows r0 .. r1 of one block of columns, on `tile` vectors of x: sums go to out + r * out_step, from the bias at first.
  * Few vectors take several accumulators each, or every weight would wait for the one before. */
 INLINE void NAME(tile)(const int tile, const Rows *rows, const int64_t num_rows, int64_t block, int64_t r0, int64_t r1,
-                       const float *x, const float *bias, float *out, int64_t out_step)
+                       const float *x, const float *bias, float floor, const int32_t *inside, float *out,
+                       int64_t out_step)
 {
     const int chains = tile >= 4 ? 1 : tile >= 2 ? 2 : 4;
     const int32_t *start = rows->start + block * (num_rows + 1);
@@ -85,20 +93,22 @@ INLINE void NAME(tile)(const int tile, const Rows *rows, const int64_t num_rows,
         {
             UNROLL for (int t = 0; t < tile; t++) sum[t] += sum[c * tile + t];
         }
-        UNROLL for (int t = 0; t < tile; t++) to[t] = sum[t];
+        UNROLL for (int t = 0; t < tile; t++) to[t] = NAME(finished)(sum[t], floor, inside, t);
     }
 }
 
 #define CASE(T)                                                                                                        \
     case T:                                                                                                            \
-        NAME(tile)(T <= MAX_TILE ? T : 1, rows, num_rows, block, r0, r1, x, bias, out, out_step);                      \
+        NAME(tile)(T <= MAX_TILE ? T : 1, rows, num_rows, b, r0, r1, x, bias, b == last ? floor : -INFINITY,           \
+                   b == last ? inside : 0, out, out_step);                                                             \
         break;
 
-/* All blocks of columns, one after the other, so that a block's inputs serve all rows while they are near. */
+/* All blocks of columns, one after the other, so that a block's inputs serve all rows while they are near. After the
+ * last of them a sum is at least `floor`, and zero where `inside` has no bits; without `inside` it has them all. */
 TARGET static void NAME(rows)(int64_t tile, const Rows *rows, int64_t num_rows, int64_t r0, int64_t r1, const float *x,
-                              const float *bias, float *out, int64_t out_step)
+                              const float *bias, float floor, const int32_t *inside, float *out, int64_t out_step)
 {
-    for (int64_t block = 0; block < rows->num_blocks; block++) {
+    for (int64_t b = 0, last = rows->num_blocks - 1; b <= last; b++) {
         switch (tile) {
             CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) CASE(9) CASE(10) CASE(11) CASE(12) CASE(13)
             CASE(14) CASE(15) CASE(16) CASE(17) CASE(18) CASE(19) CASE(20) CASE(21) CASE(22) CASE(23) CASE(24) CASE(25)
@@ -152,8 +162,15 @@ INLINE int64_t NAME(split_slices)(const Slices *slices, int64_t part, int64_t nu
     return s;
 }
 
-/* Zeros around every image of a layer's input, and everywhere if a stride has phases, whose ends differ. */
-TARGET static void NAME(clear)(const Layer *layer, float *buffer, int64_t lanes)
+/* The least that comes out of a layer. */
+INLINE float NAME(floor_of)(const Layer *layer)
+{
+    return layer->relu ? 0 : -INFINITY;
+}
+
+/* Zeros around every image of a layer's input, and everywhere if a stride has phases, whose ends differ; those between
+ * lines only if nobody else writes them. */
+TARGET static void NAME(clear)(const Layer *layer, float *buffer, int64_t lanes, int between)
 {
     if (!layer || layer->is_linear || !(layer->pad_y || layer->pad_x || layer->stride_y > 1 || layer->stride_x > 1))
         return;
@@ -168,7 +185,7 @@ TARGET static void NAME(clear)(const Layer *layer, float *buffer, int64_t lanes)
     const int64_t end = begin + height * line - gap;
     for (float *image = buffer; image < buffer + layer->input_size * lanes; image += size) {
         memset(image, 0, (size_t)begin * sizeof(float));
-        for (float *to = image + begin + width * lanes; to < image + end; to += line)
+        for (float *to = image + begin + width * lanes; between && to < image + end; to += line)
             memset(to, 0, (size_t)gap * sizeof(float));
         memset(image + end, 0, (size_t)(size - end) * sizeof(float));
     }
@@ -255,14 +272,9 @@ TARGET static void NAME(panel_linear)(const Layer *layer, int64_t r0, int64_t r1
     const int64_t lanes = LANES * vectors;
     for (int64_t v = 0; v < vectors; v += MAX_TILE) {
         int64_t here = vectors - v < MAX_TILE ? vectors - v : MAX_TILE;
-        NAME(rows)(here, &layer->panel, layer->rows, r0, r1, in + v * LANES, layer->bias, out + r0 * lanes + v * LANES,
-                   lanes);
+        NAME(rows)(here, &layer->panel, layer->rows, r0, r1, in + v * LANES, layer->bias, NAME(floor_of)(layer), 0,
+                   out + r0 * lanes + v * LANES, lanes);
     }
-    if (layer->relu)
-        for (int64_t i = r0 * vectors; i < r1 * vectors; i++) {
-            Vector *each = (Vector *)(void *)(out + i * LANES);
-            *each = LARGER(NAME(all)(0), *each); /* in this order a NaN stays */
-        }
 }
 
 TARGET void NAME(sg_panel)(const Task *task)
@@ -270,7 +282,7 @@ TARGET void NAME(sg_panel)(const Task *task)
     const Chain *chain = task->chain;
     const int64_t lanes = LANES * task->vectors;
     if (task->part == 0)
-        NAME(clear)(chain->layers, task->buffer[0], lanes);
+        NAME(clear)(chain->layers, task->buffer[0], lanes, 1);
     BARRIER(task)
     NAME(panel_in)(task);
     for (int64_t l = 0; l < chain->num_layers; l++) {
@@ -281,7 +293,7 @@ TARGET void NAME(sg_panel)(const Task *task)
         int64_t r1 = NAME(split)(layer, task->part + 1, task->num_parts);
         BARRIER(task) /* nobody reads any more what is cleared now */
         if (task->part == 0)
-            NAME(clear)(next, out, lanes);
+            NAME(clear)(next, out, lanes, 1);
         BARRIER(task)
         if (layer->is_linear)
             NAME(panel_linear)(layer, r0, r1, task->vectors, in, out);
@@ -295,136 +307,14 @@ TARGET void NAME(sg_panel)(const Task *task)
 
 /* ---- one image: the positions of a convolution are innermost, its lines laid end to end ---- */
 
-TARGET static void NAME(single_in)(const Task *task)
-{
-    const Chain *chain = task->chain;
-    const Layer *layer = chain->layers;
-    int64_t height = chain->in_height, width = chain->in_width, size = chain->channels * height * width;
-    const float *from = task->in + task->first * size;
-    for (int64_t l = task->part; l < chain->channels * height; l += task->num_parts) {
-        if (layer->stride_x == 1) {
-            float *to = task->buffer[0] + NAME(place)(layer, height, width, l / height, l % height, 0);
-            memcpy(to, from + l * width, (size_t)width * sizeof(float));
-            continue;
-        }
-        for (int64_t x = 0; x < width; x++)
-            task->buffer[0][NAME(place)(layer, height, width, l / height, l % height, x)] = from[l * width + x];
-    }
-}
-
-INLINE void NAME(single_pool)(const int64_t pool, const int64_t step, const Layer *layer, const Layer *next, int64_t line,
-                              const float *sums, int64_t row, float *out)
-{
-    const int64_t jump = next && !next->is_linear ? next->stride_x : 1;
-    const float floor = layer->relu ? 0 : -INFINITY;
-    for (int64_t y = 0; y < layer->out_height; y++) {
-        const float *from = sums + y * step * line;
-        float *to = out + NAME(place)(next, layer->out_height, layer->out_width, row, y, 0);
-        for (int64_t x = 0; x < layer->out_width; x++) {
-            float most = floor;
-            for (int64_t py = 0; py < pool; py++)
-                for (int64_t px = 0; px < pool; px++) {
-                    float other = from[py * line + x * step + px];
-                    most = most > other ? most : other; /* a NaN stays, as in torch's rectifier */
-                }
-            if (jump > 1)
-                out[NAME(place)(next, layer->out_height, layer->out_width, row, y, x)] = most;
-            else
-                to[x] = most;
-        }
-    }
-}
-
-/* The same for windows of two by two, sixteen of them at a time. */
-INLINE void NAME(single_pool_two)(const Layer *layer, const Layer *next, int64_t line, const float *sums, int64_t row,
-                                  float *out)
-{
-    const Vector floor = NAME(all)(layer->relu ? 0 : -INFINITY);
-    for (int64_t y = 0; y < layer->out_height; y++) {
-        const float *from = sums + 2 * y * line;
-        float *to = out + NAME(place)(next, layer->out_height, layer->out_width, row, y, 0);
-        for (int64_t x = 0; x < layer->out_width; x += LANES, from += 2 * LANES) {
-            Vector left = LARGER(*NAME(at)(from, 0), *NAME(at)(from + line, 0));
-            Vector right = LARGER(*NAME(at)(from, 64), *NAME(at)(from + line, 64));
-            Vector even = __builtin_shufflevector(left, right, EVEN), odd = __builtin_shufflevector(left, right, ODD);
-            Vector most = LARGER(floor, LARGER(even, odd));
-            int64_t count = layer->out_width - x < LANES ? layer->out_width - x : LANES;
-            STORE_FIRST(to + x, most, count);
-        }
-    }
-}
-
-TARGET static void NAME(single_pools)(const Layer *layer, const Layer *next, int64_t line, const float *sums, int64_t row,
-                                      float *out)
-{
-    if (layer->pool == 1 && layer->pool_stride == 1)
-        NAME(single_pool)(1, 1, layer, next, line, sums, row, out);
-    else if (layer->pool == 2 && layer->pool_stride == 2 && (!next || next->stride_x == 1))
-        NAME(single_pool_two)(layer, next, line, sums, row, out);
-    else
-        NAME(single_pool)(layer->pool, layer->pool_stride, layer, next, line, sums, row, out);
-}
-
-/* Rows r0 .. r1 of a convolution whose output is at most eight wide, `tile` of its lines at a time. */
-INLINE void NAME(narrow)(const int tile, const Rows *rows, const int64_t num_rows, int64_t block, int64_t r0, int64_t r1,
-                         const float *x, int64_t line, const float *bias, float *out, int64_t out_step)
-{
-    const int32_t *start = rows->start + block * (num_rows + 1);
-    for (int64_t r = r0; r < r1; r++) {
-        Half *to = (Half *)(void *)(out + (r - r0) * out_step);
-        Half sum[8];
-        UNROLL for (int t = 0; t < tile; t++) sum[t] = block ? to[t] : bias[r] - (Half){0};
-        for (int32_t k = start[r]; k < start[r + 1]; k++) {
-            const float *from = (const float *)(const void *)NAME(at)(x, rows->offset[k]);
-            const Half weight = rows->value[k] - (Half){0};
-            UNROLL for (int t = 0; t < tile; t++) sum[t] += weight * *(const Half *)(const void *)(from + t * line);
-        }
-        UNROLL for (int t = 0; t < tile; t++) to[t] = sum[t];
-    }
-}
-
-#define NARROW(T)                                                                                                      \
-    case T:                                                                                                            \
-        NAME(narrow)(T, rows, layer->rows, b, r0, r1, in + y * layer->width, layer->width, layer->bias, to, step);     \
-        break;
-
-TARGET static void NAME(narrow_conv)(const Layer *layer, int64_t r0, int64_t r1, const float *in, float *sums, int64_t step)
-{
-    const Rows *rows = &layer->single;
-    for (int64_t b = 0; b < rows->num_blocks; b++)
-        for (int64_t y = 0; y < layer->conv_height; y += 8) {
-            float *to = sums + y * 8;
-            switch (layer->conv_height - y < 8 ? layer->conv_height - y : 8) {
-                NARROW(1) NARROW(2) NARROW(3) NARROW(4) NARROW(5) NARROW(6) NARROW(7) NARROW(8)
-            }
-        }
-}
-
-TARGET static void NAME(single_conv)(const Layer *layer, const Layer *next, int64_t r0, int64_t r1, const float *in,
-                                     float *sums, float *out)
-{
-    const int is_narrow = layer->conv_width <= 8;
-    const int64_t positions = (layer->conv_height - 1) * layer->width + layer->conv_width;
-    const int64_t vectors = (positions + LANES - 1) / LANES, tile = NAME(tile_for)(vectors);
-    const int64_t step = is_narrow ? 8 * layer->conv_height : vectors * LANES;
-    if (is_narrow)
-        NAME(narrow_conv)(layer, r0, r1, in, sums, step);
-    else
-        for (int64_t v = 0; v < vectors; v += tile) {
-            int64_t here = vectors - v < tile ? vectors - v : tile;
-            NAME(rows)(here, &layer->single, layer->rows, r0, r1, in + v * LANES, layer->bias, sums + v * LANES, step);
-        }
-    for (int64_t r = r0; r < r1; r++)
-        NAME(single_pools)(layer, next, is_narrow ? 8 : layer->width, sums + (r - r0) * step, r, out);
-}
-
+#include "single_conv.h"
 #include "slices.h"
 
 TARGET void NAME(sg_single)(const Task *task)
 {
     const Chain *chain = task->chain;
     if (task->part == 0)
-        NAME(clear)(chain->layers, task->buffer[0], 1);
+        NAME(clear)(chain->layers, task->buffer[0], 1, 1);
     BARRIER(task)
     const int64_t in_size = chain->channels * chain->in_height * chain->in_width;
     if (!chain->layers->is_linear)
@@ -435,7 +325,7 @@ TARGET void NAME(sg_single)(const Task *task)
         float *out = l + 1 < chain->num_layers ? task->buffer[(l + 1) % 2] : task->out + task->first * chain->out_size;
         BARRIER(task)
         if (task->part == 0)
-            NAME(clear)(next, out, 1);
+            NAME(clear)(next, out, 1, !layer->inside || NAME(is_narrow)(layer));
         BARRIER(task)
         if (layer->is_linear) {
             int64_t s0 = NAME(split_slices)(&layer->slices, task->part, task->num_parts);

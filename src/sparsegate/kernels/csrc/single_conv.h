@@ -1,0 +1,196 @@
+/* A sparse convolution of one image, for one kind of processor: a part of variant.h. */
+
+typedef float Half __attribute__((vector_size(2 * LANES), aligned(4)));
+typedef int32_t HalfBits __attribute__((vector_size(2 * LANES), aligned(4)));
+
+/* Every `step`-th pixel of a line goes to the phase of its place in the next layer's padded input. */
+INLINE void NAME(phases)(const int64_t step, const Layer *next, int64_t height, int64_t width, int64_t c, int64_t y,
+                         const float *from, float *out)
+{
+    for (int64_t first = 0; first < step && first < width; first++) {
+        float *to = out + NAME(place)(next, height, width, c, y, first);
+        for (int64_t x = first; x < width; x += step)
+            *to++ = from[x];
+    }
+}
+
+/* A line of pixels to the next layer's padded input. */
+TARGET static void NAME(put_line)(const Layer *next, int64_t height, int64_t width, int64_t c, int64_t y,
+                                  const float *from, float *out)
+{
+    if (next->stride_x == 1)
+        memcpy(out + NAME(place)(next, height, width, c, y, 0), from, (size_t)width * sizeof(float));
+    else if (next->stride_x == 2)
+        NAME(phases)(2, next, height, width, c, y, from, out);
+    else
+        NAME(phases)(next->stride_x, next, height, width, c, y, from, out);
+}
+
+TARGET static void NAME(single_in)(const Task *task)
+{
+    const Chain *chain = task->chain;
+    int64_t height = chain->in_height, width = chain->in_width;
+    const float *from = task->in + task->first * chain->channels * height * width;
+    for (int64_t l = task->part; l < chain->channels * height; l += task->num_parts)
+        NAME(put_line)(chain->layers, height, width, l / height, l % height, from + l * width, task->buffer[0]);
+}
+
+/* A line that is only rectified. */
+INLINE void NAME(rectify_line)(const Layer *layer, const float *from, float *to)
+{
+    const Vector floor = NAME(all)(NAME(floor_of)(layer));
+    for (int64_t x = 0; x < layer->out_width; x += LANES) {
+        const Vector most = LARGER(floor, *NAME(at)(from + x, 0));
+        const int64_t count = layer->out_width - x < LANES ? layer->out_width - x : LANES;
+        STORE_FIRST(to + x, most, count);
+    }
+}
+
+/* The largest of windows of two by two, sixteen of them at a time. */
+INLINE void NAME(pool_two_line)(const Layer *layer, const float *from, int64_t line, float *to)
+{
+    const Vector floor = NAME(all)(NAME(floor_of)(layer));
+    for (int64_t x = 0; x < layer->out_width; x += LANES, from += 2 * LANES) {
+        Vector left = LARGER(*NAME(at)(from, 0), *NAME(at)(from + line, 0));
+        Vector right = LARGER(*NAME(at)(from, 64), *NAME(at)(from + line, 64));
+        Vector even = __builtin_shufflevector(left, right, EVEN), odd = __builtin_shufflevector(left, right, ODD);
+        Vector most = LARGER(floor, LARGER(even, odd));
+        int64_t count = layer->out_width - x < LANES ? layer->out_width - x : LANES;
+        STORE_FIRST(to + x, most, count);
+    }
+}
+
+INLINE void NAME(pool_line)(const Layer *layer, const float *from, int64_t line, float *to)
+{
+    for (int64_t x = 0; x < layer->out_width; x++) {
+        float most = NAME(floor_of)(layer);
+        for (int64_t py = 0; py < layer->pool; py++)
+            for (int64_t px = 0; px < layer->pool; px++) {
+                float other = from[py * line + x * layer->pool_stride + px];
+                most = most > other ? most : other; /* a NaN stays, as in torch's rectifier */
+            }
+        to[x] = most;
+    }
+}
+
+/* A row's sums, pooled and rectified, to their places in the next layer's input. If that has phases, a line is pooled
+ * where it stands, whose first sums no later window reads. */
+TARGET static void NAME(single_pool)(const Layer *layer, const Layer *next, int64_t line, float *sums, int64_t row,
+                                     float *out)
+{
+    const int has_phases = next && !next->is_linear && next->stride_x > 1;
+    for (int64_t y = 0; y < layer->out_height; y++) {
+        float *from = sums + y * layer->pool_stride * line;
+        float *to = has_phases ? from : out + NAME(place)(next, layer->out_height, layer->out_width, row, y, 0);
+        if (layer->pool == 1 && layer->pool_stride == 1)
+            NAME(rectify_line)(layer, from, to);
+        else if (layer->pool == 2 && layer->pool_stride == 2)
+            NAME(pool_two_line)(layer, from, line, to);
+        else
+            NAME(pool_line)(layer, from, line, to);
+        if (has_phases)
+            NAME(put_line)(next, layer->out_height, layer->out_width, row, y, from, out);
+    }
+}
+
+/* ---- outputs that are at most eight wide: a line is half a vector ---- */
+
+INLINE int NAME(is_narrow)(const Layer *layer)
+{
+    return layer->conv_width <= LANES / 2;
+}
+
+INLINE Half *NAME(half)(float *at)
+{
+    return (Half *)(void *)at;
+}
+
+INLINE Half NAME(half_at)(const float *at)
+{
+    return *(const Half *)(const void *)at;
+}
+
+/* As `finished`, for half a vector. */
+INLINE Half NAME(half_finished)(Half sum, float least, const int32_t *inside)
+{
+    const Half floor = least - (Half){0};
+    const HalfBits below = floor > sum; /* not so for a NaN, which stays */
+    const HalfBits found = ((HalfBits)floor & below) | ((HalfBits)sum & ~below);
+    return inside ? (Half)(found & *(const HalfBits *)(const void *)inside) : (Half)found;
+}
+
+/* Rows r0 .. r1 of one block of columns, on `tile` lines of the output. */
+INLINE void NAME(narrow)(const int tile, const Layer *layer, int64_t block, int64_t r0, int64_t r1, const float *x,
+                         float least, const int32_t *inside, float *out, int64_t out_line, int64_t out_step)
+{
+    const Rows *rows = &layer->single;
+    const int32_t *start = rows->start + block * (layer->rows + 1);
+    const int64_t line = layer->width;
+    for (int64_t r = r0; r < r1; r++) {
+        float *to = out + (r - r0) * out_step;
+        Half sum[8];
+        UNROLL for (int t = 0; t < tile; t++)
+        {
+            sum[t] = block ? *NAME(half)(to + t * out_line) : layer->bias[r] - (Half){0};
+        }
+        for (int32_t k = start[r]; k < start[r + 1]; k++) {
+            const float *from = (const float *)(const void *)NAME(at)(x, rows->offset[k]);
+            const Half weight = rows->value[k] - (Half){0};
+            UNROLL for (int t = 0; t < tile; t++) sum[t] += weight * NAME(half_at)(from + t * line);
+        }
+        UNROLL for (int t = 0; t < tile; t++)
+        {
+            *NAME(half)(to + t * out_line) = NAME(half_finished)(sum[t], least, inside);
+        }
+    }
+}
+
+#define NARROW(T)                                                                                                      \
+    case T:                                                                                                            \
+        NAME(narrow)(T, layer, b, r0, r1, in + y * layer->width, b == last ? least : -INFINITY, b == last ? inside : 0,\
+                     out + y * line, line, step);                                                                      \
+        break;
+
+/* Every row of sums has `step` floats, every line of them `line`. */
+TARGET static void NAME(narrow_conv)(const Layer *layer, int64_t r0, int64_t r1, const float *in, float least,
+                                     const int32_t *inside, float *out, int64_t line, int64_t step)
+{
+    for (int64_t b = 0, last = layer->single.num_blocks - 1; b <= last; b++)
+        for (int64_t y = 0; y < layer->conv_height; y += 8)
+            switch (layer->conv_height - y < 8 ? layer->conv_height - y : 8) {
+                NARROW(1) NARROW(2) NARROW(3) NARROW(4) NARROW(5) NARROW(6) NARROW(7) NARROW(8)
+            }
+}
+
+/* ---- any width ---- */
+
+TARGET static void NAME(wide_conv)(const Layer *layer, int64_t r0, int64_t r1, const float *in, float least,
+                                   const int32_t *inside, float *out, int64_t vectors, int64_t step)
+{
+    const int64_t tile = NAME(tile_for)(vectors);
+    for (int64_t v = 0; v < vectors; v += tile) {
+        int64_t here = vectors - v < tile ? vectors - v : tile;
+        NAME(rows)(here, &layer->single, layer->rows, r0, r1, in + v * LANES, layer->bias, least,
+                   inside ? inside + v * LANES : 0, out + v * LANES, step);
+    }
+}
+
+/* Sums go straight to the next layer's input where its lines are as long as this one's, and to their own place where
+ * they are yet to be pooled or moved. */
+TARGET static void NAME(single_conv)(const Layer *layer, const Layer *next, int64_t r0, int64_t r1, const float *in,
+                                     float *sums, float *out)
+{
+    const int is_direct = layer->inside != 0, is_narrow = NAME(is_narrow)(layer);
+    const int64_t positions = (layer->conv_height - 1) * layer->width + layer->conv_width;
+    const int64_t vectors = (positions + LANES - 1) / LANES;
+    const int64_t line = is_direct || !is_narrow ? layer->width : LANES / 2;
+    const int64_t step = is_direct ? next->height * next->width : is_narrow ? line * layer->conv_height : vectors * LANES;
+    float *to = is_direct ? out + NAME(place)(next, layer->out_height, layer->out_width, r0, 0, 0) : sums;
+    const float least = is_direct ? NAME(floor_of)(layer) : -INFINITY;
+    if (is_narrow)
+        NAME(narrow_conv)(layer, r0, r1, in, least, layer->inside, to, line, step);
+    else
+        NAME(wide_conv)(layer, r0, r1, in, least, layer->inside, to, vectors, step);
+    for (int64_t r = r0; r < r1 && !is_direct; r++)
+        NAME(single_pool)(layer, next, line, sums + (r - r0) * step, r, out);
+}
