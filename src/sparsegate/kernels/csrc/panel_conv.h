@@ -59,7 +59,7 @@ INLINE void NAME(panel_pool)(const int64_t pool, const Layer *layer, const Layer
 {
     const int64_t line = layer->conv_width * LANES, step = layer->pool_stride, first = y * step % layer->slots;
     const int64_t jump = next && !next->is_linear ? next->stride_x : 1;
-    const Vector floor = NAME(all)(NAME(floor_of)(layer));
+    const Vector floor = NAME(all)(NAME(least_of)(layer));
     for (int64_t r = r0; r < r1; r++) {
         const float *mine = sums + (r - r0) * layer->slots * line;
         for (int64_t phase = 0; phase < jump && phase < layer->out_width; phase++) {

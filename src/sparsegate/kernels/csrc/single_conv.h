@@ -36,26 +36,24 @@ TARGET static void NAME(single_in)(const Task *task)
 }
 
 /* A line that is only rectified. */
-INLINE void NAME(rectify_line)(const Layer *layer, const float *from, float *to)
+INLINE void NAME(rectify_line)(Vector floor, int64_t width, const float *from, float *to)
 {
-    const Vector floor = NAME(all)(NAME(floor_of)(layer));
-    for (int64_t x = 0; x < layer->out_width; x += LANES) {
+    for (int64_t x = 0; x < width; x += LANES) {
         const Vector most = LARGER(floor, *NAME(at)(from + x, 0));
-        const int64_t count = layer->out_width - x < LANES ? layer->out_width - x : LANES;
+        const int64_t count = width - x < LANES ? width - x : LANES;
         STORE_FIRST(to + x, most, count);
     }
 }
 
 /* The largest of windows of two by two, sixteen of them at a time. */
-INLINE void NAME(pool_two_line)(const Layer *layer, const float *from, int64_t line, float *to)
+INLINE void NAME(pool_two_line)(Vector floor, int64_t width, const float *from, int64_t line, float *to)
 {
-    const Vector floor = NAME(all)(NAME(floor_of)(layer));
-    for (int64_t x = 0; x < layer->out_width; x += LANES, from += 2 * LANES) {
+    for (int64_t x = 0; x < width; x += LANES, from += 2 * LANES) {
         Vector left = LARGER(*NAME(at)(from, 0), *NAME(at)(from + line, 0));
         Vector right = LARGER(*NAME(at)(from, 64), *NAME(at)(from + line, 64));
         Vector even = __builtin_shufflevector(left, right, EVEN), odd = __builtin_shufflevector(left, right, ODD);
         Vector most = LARGER(floor, LARGER(even, odd));
-        int64_t count = layer->out_width - x < LANES ? layer->out_width - x : LANES;
+        int64_t count = width - x < LANES ? width - x : LANES;
         STORE_FIRST(to + x, most, count);
     }
 }
@@ -63,7 +61,7 @@ INLINE void NAME(pool_two_line)(const Layer *layer, const float *from, int64_t l
 INLINE void NAME(pool_line)(const Layer *layer, const float *from, int64_t line, float *to)
 {
     for (int64_t x = 0; x < layer->out_width; x++) {
-        float most = NAME(floor_of)(layer);
+        float most = NAME(least_of)(layer);
         for (int64_t py = 0; py < layer->pool; py++)
             for (int64_t px = 0; px < layer->pool; px++) {
                 float other = from[py * line + x * layer->pool_stride + px];
@@ -75,21 +73,35 @@ INLINE void NAME(pool_line)(const Layer *layer, const float *from, int64_t line,
 
 /* A row's sums, pooled and rectified, to their places in the next layer's input. If that has phases, a line is pooled
  * where it stands, whose first sums no later window reads. */
-TARGET static void NAME(single_pool)(const Layer *layer, const Layer *next, int64_t line, float *sums, int64_t row,
-                                     float *out)
+INLINE void NAME(single_pool)(const int pool, const Layer *layer, const Layer *next, int64_t line, float *sums, int64_t row,
+                              float *out)
 {
-    const int has_phases = next && !next->is_linear && next->stride_x > 1;
-    for (int64_t y = 0; y < layer->out_height; y++) {
-        float *from = sums + y * layer->pool_stride * line;
-        float *to = has_phases ? from : out + NAME(place)(next, layer->out_height, layer->out_width, row, y, 0);
-        if (layer->pool == 1 && layer->pool_stride == 1)
-            NAME(rectify_line)(layer, from, to);
-        else if (layer->pool == 2 && layer->pool_stride == 2)
-            NAME(pool_two_line)(layer, from, line, to);
+    const int is_image = next && !next->is_linear, has_phases = is_image && (next->stride_y > 1 || next->stride_x > 1);
+    const Vector floor = NAME(all)(NAME(least_of)(layer));
+    const int64_t height = layer->out_height, width = layer->out_width;
+    const int64_t jump = is_image ? next->width : width;
+    float *from = sums, *place = out + NAME(place)(next, height, width, row, 0, 0);
+    for (int64_t y = 0; y < height; y++, from += (pool ? pool : layer->pool_stride) * line, place += jump) {
+        float *to = has_phases ? from : place;
+        if (pool == 1)
+            NAME(rectify_line)(floor, width, from, to);
+        else if (pool == 2)
+            NAME(pool_two_line)(floor, width, from, line, to);
         else
             NAME(pool_line)(layer, from, line, to);
         if (has_phases)
-            NAME(put_line)(next, layer->out_height, layer->out_width, row, y, from, out);
+            NAME(put_line)(next, height, width, row, y, from, out);
+    }
+}
+
+TARGET static void NAME(single_pools)(const Layer *layer, const Layer *next, int64_t line, float *sums, int64_t row,
+                                      float *out)
+{
+    const int pool = layer->pool == layer->pool_stride ? (int)layer->pool : 0;
+    switch (pool) {
+    case 1: NAME(single_pool)(1, layer, next, line, sums, row, out); break;
+    case 2: NAME(single_pool)(2, layer, next, line, sums, row, out); break;
+    default: NAME(single_pool)(0, layer, next, line, sums, row, out);
     }
 }
 
@@ -110,18 +122,9 @@ INLINE Half NAME(half_at)(const float *at)
     return *(const Half *)(const void *)at;
 }
 
-/* As `finished`, for half a vector. */
-INLINE Half NAME(half_finished)(Half sum, float least, const int32_t *inside)
-{
-    const Half floor = least - (Half){0};
-    const HalfBits below = floor > sum; /* not so for a NaN, which stays */
-    const HalfBits found = ((HalfBits)floor & below) | ((HalfBits)sum & ~below);
-    return inside ? (Half)(found & *(const HalfBits *)(const void *)inside) : (Half)found;
-}
-
 /* Rows r0 .. r1 of one block of columns, on `tile` lines of the output. */
 INLINE void NAME(narrow)(const int tile, const Layer *layer, int64_t block, int64_t r0, int64_t r1, const float *x,
-                         float least, const int32_t *inside, float *out, int64_t out_line, int64_t out_step)
+                         const End *end, float *out, int64_t out_line, int64_t out_step)
 {
     const Rows *rows = &layer->single;
     const int32_t *start = rows->start + block * (layer->rows + 1);
@@ -138,22 +141,27 @@ INLINE void NAME(narrow)(const int tile, const Layer *layer, int64_t block, int6
             const Half weight = rows->value[k] - (Half){0};
             UNROLL for (int t = 0; t < tile; t++) sum[t] += weight * NAME(half_at)(from + t * line);
         }
-        UNROLL for (int t = 0; t < tile; t++)
-        {
-            *NAME(half)(to + t * out_line) = NAME(half_finished)(sum[t], least, inside);
+        if (end) {
+            const Half least = end->least - (Half){0};
+            const HalfBits inside = *(const HalfBits *)(const void *)end->inside;
+            UNROLL for (int t = 0; t < tile; t++)
+            {
+                const HalfBits below = least > sum[t]; /* not so for a NaN, which stays */
+                sum[t] = (Half)((((HalfBits)least & below) | ((HalfBits)sum[t] & ~below)) & inside);
+            }
         }
+        UNROLL for (int t = 0; t < tile; t++) *NAME(half)(to + t * out_line) = sum[t];
     }
 }
 
 #define NARROW(T)                                                                                                      \
     case T:                                                                                                            \
-        NAME(narrow)(T, layer, b, r0, r1, in + y * layer->width, b == last ? least : -INFINITY, b == last ? inside : 0,\
-                     out + y * line, line, step);                                                                      \
+        NAME(narrow)(T, layer, b, r0, r1, in + y * layer->width, b == last ? end : 0, out + y * line, line, step);      \
         break;
 
 /* Every row of sums has `step` floats, every line of them `line`. */
-TARGET static void NAME(narrow_conv)(const Layer *layer, int64_t r0, int64_t r1, const float *in, float least,
-                                     const int32_t *inside, float *out, int64_t line, int64_t step)
+TARGET static void NAME(narrow_conv)(const Layer *layer, int64_t r0, int64_t r1, const float *in, const End *end,
+                                     float *out, int64_t line, int64_t step)
 {
     for (int64_t b = 0, last = layer->single.num_blocks - 1; b <= last; b++)
         for (int64_t y = 0; y < layer->conv_height; y += 8)
@@ -164,14 +172,15 @@ TARGET static void NAME(narrow_conv)(const Layer *layer, int64_t r0, int64_t r1,
 
 /* ---- any width ---- */
 
-TARGET static void NAME(wide_conv)(const Layer *layer, int64_t r0, int64_t r1, const float *in, float least,
-                                   const int32_t *inside, float *out, int64_t vectors, int64_t step)
+TARGET static void NAME(wide_conv)(const Layer *layer, int64_t r0, int64_t r1, const float *in, const End *end,
+                                   float *out, int64_t vectors, int64_t step)
 {
     const int64_t tile = NAME(tile_for)(vectors);
     for (int64_t v = 0; v < vectors; v += tile) {
-        int64_t here = vectors - v < tile ? vectors - v : tile;
-        NAME(rows)(here, &layer->single, layer->rows, r0, r1, in + v * LANES, layer->bias, least,
-                   inside ? inside + v * LANES : 0, out + v * LANES, step);
+        const int64_t here = vectors - v < tile ? vectors - v : tile;
+        const End mine = {end ? end->least : 0, end ? end->inside + v * LANES : 0};
+        NAME(rows)(here, &layer->single, layer->rows, r0, r1, in + v * LANES, layer->bias, end ? &mine : 0, out + v * LANES,
+                   step);
     }
 }
 
@@ -186,11 +195,11 @@ TARGET static void NAME(single_conv)(const Layer *layer, const Layer *next, int6
     const int64_t line = is_direct || !is_narrow ? layer->width : LANES / 2;
     const int64_t step = is_direct ? next->height * next->width : is_narrow ? line * layer->conv_height : vectors * LANES;
     float *to = is_direct ? out + NAME(place)(next, layer->out_height, layer->out_width, r0, 0, 0) : sums;
-    const float least = is_direct ? NAME(floor_of)(layer) : -INFINITY;
+    const End end = {NAME(least_of)(layer), layer->inside};
     if (is_narrow)
-        NAME(narrow_conv)(layer, r0, r1, in, least, layer->inside, to, line, step);
+        NAME(narrow_conv)(layer, r0, r1, in, is_direct ? &end : 0, to, line, step);
     else
-        NAME(wide_conv)(layer, r0, r1, in, least, layer->inside, to, vectors, step);
+        NAME(wide_conv)(layer, r0, r1, in, is_direct ? &end : 0, to, vectors, step);
     for (int64_t r = r0; r < r1 && !is_direct; r++)
-        NAME(single_pool)(layer, next, line, sums + (r - r0) * step, r, out);
+        NAME(single_pools)(layer, next, line, sums + (r - r0) * step, r, out);
 }

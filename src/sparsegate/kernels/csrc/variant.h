@@ -43,6 +43,12 @@
 typedef float Vector __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef int32_t Bits __attribute__((vector_size(4 * LANES), aligned(4)));
 
+/* What becomes of a sum when it is whole. */
+typedef struct {
+    float least;           /* it is no less: zero after a rectifier */
+    const int32_t *inside; /* where these have no bits it is zero; without them, nowhere */
+} End;
+
 INLINE Vector NAME(all)(float value)
 {
     return value - (Vector){0};
@@ -53,18 +59,11 @@ INLINE const Vector *NAME(at)(const float *base, int64_t bytes)
     return (const Vector *)(const void *)((const char *)base + bytes);
 }
 
-/* What a sum becomes: zero at least if rectified, and nothing where there is no place of the output but padding. */
-INLINE Vector NAME(finished)(Vector sum, float floor, const int32_t *inside, int t)
-{
-    sum = LARGER(NAME(all)(floor), sum); /* in this order a NaN stays */
-    return inside ? (Vector)((Bits)sum & ((const Bits *)(const void *)inside)[t]) : sum;
-}
-
-/* Rows r0 .. r1 of one block of columns, on `tile` vectors of x: sums go to out + r * out_step, from the bias at first.
- * Few vectors take several accumulators each, or every weight would wait for the one before. */
+/* Rows r0 .. r1 of one block of columns, on `tile` vectors of x: sums go to out + r * out_step, from the bias at first,
+ * and with an end as that says. Few vectors take several accumulators each, or every weight would wait for the one
+ * before. */
 INLINE void NAME(tile)(const int tile, const Rows *rows, const int64_t num_rows, int64_t block, int64_t r0, int64_t r1,
-                       const float *x, const float *bias, float floor, const int32_t *inside, float *out,
-                       int64_t out_step)
+                       const float *x, const float *bias, const End *end, float *out, int64_t out_step)
 {
     const int chains = tile >= 4 ? 1 : tile >= 2 ? 2 : 4;
     const int32_t *start = rows->start + block * (num_rows + 1);
@@ -75,8 +74,8 @@ INLINE void NAME(tile)(const int tile, const Rows *rows, const int64_t num_rows,
         Vector sum[MAX_TILE < 6 ? 6 : MAX_TILE];
         UNROLL for (int t = 0; t < tile; t++) sum[t] = block ? to[t] : NAME(all)(bias[r]);
         UNROLL for (int t = tile; t < tile * chains; t++) sum[t] = NAME(all)(0);
-        int32_t k = start[r], end = start[r + 1];
-        for (; k + chains <= end; k += chains) {
+        int32_t k = start[r], after = start[r + 1];
+        for (; k + chains <= after; k += chains) {
             UNROLL for (int c = 0; c < chains; c++)
             {
                 const Vector *from = NAME(at)(x, offset[k + c]);
@@ -84,7 +83,7 @@ INLINE void NAME(tile)(const int tile, const Rows *rows, const int64_t num_rows,
                 UNROLL for (int t = 0; t < tile; t++) sum[c * tile + t] += weight * from[t];
             }
         }
-        for (; k < end; k++) {
+        for (; k < after; k++) {
             const Vector *from = NAME(at)(x, offset[k]);
             const Vector weight = NAME(all)(value[k]);
             UNROLL for (int t = 0; t < tile; t++) sum[t] += weight * from[t];
@@ -93,20 +92,25 @@ INLINE void NAME(tile)(const int tile, const Rows *rows, const int64_t num_rows,
         {
             UNROLL for (int t = 0; t < tile; t++) sum[t] += sum[c * tile + t];
         }
-        UNROLL for (int t = 0; t < tile; t++) to[t] = NAME(finished)(sum[t], floor, inside, t);
+        if (end && end->inside) {
+            const Bits *inside = (const Bits *)(const void *)end->inside;
+            UNROLL for (int t = 0; t < tile; t++) to[t] = (Vector)((Bits)LARGER(NAME(all)(end->least), sum[t]) & inside[t]);
+        } else if (end) {
+            UNROLL for (int t = 0; t < tile; t++) to[t] = LARGER(NAME(all)(end->least), sum[t]); /* a NaN stays */
+        } else {
+            UNROLL for (int t = 0; t < tile; t++) to[t] = sum[t];
+        }
     }
 }
 
 #define CASE(T)                                                                                                        \
     case T:                                                                                                            \
-        NAME(tile)(T <= MAX_TILE ? T : 1, rows, num_rows, b, r0, r1, x, bias, b == last ? floor : -INFINITY,           \
-                   b == last ? inside : 0, out, out_step);                                                             \
+        NAME(tile)(T <= MAX_TILE ? T : 1, rows, num_rows, b, r0, r1, x, bias, b == last ? end : 0, out, out_step);     \
         break;
 
-/* All blocks of columns, one after the other, so that a block's inputs serve all rows while they are near. After the
- * last of them a sum is at least `floor`, and zero where `inside` has no bits; without `inside` it has them all. */
+/* All blocks of columns, one after the other, so that a block's inputs serve all rows while they are near. */
 TARGET static void NAME(rows)(int64_t tile, const Rows *rows, int64_t num_rows, int64_t r0, int64_t r1, const float *x,
-                              const float *bias, float floor, const int32_t *inside, float *out, int64_t out_step)
+                              const float *bias, const End *end, float *out, int64_t out_step)
 {
     for (int64_t b = 0, last = rows->num_blocks - 1; b <= last; b++) {
         switch (tile) {
@@ -163,7 +167,7 @@ INLINE int64_t NAME(split_slices)(const Slices *slices, int64_t part, int64_t nu
 }
 
 /* The least that comes out of a layer. */
-INLINE float NAME(floor_of)(const Layer *layer)
+INLINE float NAME(least_of)(const Layer *layer)
 {
     return layer->relu ? 0 : -INFINITY;
 }
@@ -270,9 +274,10 @@ TARGET static void NAME(panel_linear)(const Layer *layer, int64_t r0, int64_t r1
                                       float *out)
 {
     const int64_t lanes = LANES * vectors;
+    const End end = {0, 0};
     for (int64_t v = 0; v < vectors; v += MAX_TILE) {
         int64_t here = vectors - v < MAX_TILE ? vectors - v : MAX_TILE;
-        NAME(rows)(here, &layer->panel, layer->rows, r0, r1, in + v * LANES, layer->bias, NAME(floor_of)(layer), 0,
+        NAME(rows)(here, &layer->panel, layer->rows, r0, r1, in + v * LANES, layer->bias, layer->relu ? &end : 0,
                    out + r0 * lanes + v * LANES, lanes);
     }
 }
