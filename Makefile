@@ -11,7 +11,7 @@ demo: $(VENV)/.ready ## train a sparse LeNet-5 on MNIST (six or seven minutes on
 	$(BIN)/sparsegate train lenet5-demo
 
 test: $(VENV)/.ready-dev ## the fast tests: no network, no GPU
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 test-slow: $(VENV)/.ready-dev ## the tests that take minutes
 	$(BIN)/python -m pytest -m slow

@@ -19,3 +19,11 @@ collect_ignore_glob = ["tests/scripts/*"] + ([] if find_spec("triton") else ["sr
 torch.set_num_threads(1)  # many small tensors; and two processes share the cores in some tests
 settings.register_profile("any machine", deadline=None)  # others may be busy beside us
 settings.load_profile("any machine")
+
+LONG = ("test_several_processes", "test_shard", "test_compile", "test_resume", "test_methods", "test_to_c")
+"""Files that take long with few tests: begun last, they would keep one process busy when the others have ended."""
+
+
+def pytest_collection_modifyitems(items):
+    """Those first; all others in their order."""
+    items.sort(key=lambda item: item.path.stem not in LONG)

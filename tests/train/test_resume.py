@@ -103,7 +103,7 @@ def test_a_run_killed_again_and_again_ends_as_an_uninterrupted_one(small, enviro
     run = small(epochs=36, batch_size=50)
     train(run, folder=tmp_path / "straight")
     folder = tmp_path / "killed" / run.name
-    for _ in range(3):
+    for _ in range(2):
         _kill(_words(run, tmp_path / "killed"), folder, environment, delay=random.uniform(0, 0.12))
     (folder / "checkpoints" / ".step-000000018.safetensors.1.partial").write_bytes(b"a part")
     assert main(_words(run, tmp_path / "killed")) == 0

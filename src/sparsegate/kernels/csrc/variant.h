@@ -1,8 +1,8 @@
 /* The micro-kernel and all that is built on it, for one kind of processor.
  *
  * Included once for each, with NAME(x), TARGET (a function attribute or nothing), MAX_TILE (vectors that fit into the
- * registers), LARGER(one, two) and STORE_FIRST(to, vector, count) defined. Everything is one form: acc[t] += value[k] * x[offset[k] + 16 t], for t in a
- * tile of vectors that stay in registers along a row's weights.
+ * registers), LARGER(one, two) and STORE_FIRST(to, vector, count) defined. Everything is one form: acc[t] += value[k] *
+ * x[offset[k] + 16 t], for t in a tile of vectors that stay in registers along a row's weights.
  */
 #include <math.h>
 #include <string.h>
