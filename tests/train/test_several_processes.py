@@ -53,7 +53,7 @@ def test_the_accuracy_of_a_network_with_batchnorm_is_that_of_the_network_that_is
     (tmp_path / "cifar").mkdir()
     for number in range(1, 6):
         write(f"data_batch_{number}.bin", 120)
-    write("test_batch.bin", 3000)  # more than a batch, so that the second process has some
+    write("test_batch.bin", 1600)  # more than a batch, so that the second process has some
     words = ("--method", "dense", "--epochs", "1", "--batch-size", "20", "--lr", "0.02", "--no-pack")
     done = launch("resnet20", "--data", str(tmp_path / "cifar"), *words, "--folder", str(tmp_path / "runs"))
     assert done.returncode == 0, done.stderr
