@@ -4,6 +4,7 @@ import os
 import warnings
 from importlib.util import find_spec
 
+import pytest
 from hypothesis import settings
 from jaxtyping import install_import_hook
 
@@ -24,6 +25,6 @@ LONG = ("test_several_processes", "test_shard", "test_compile", "test_resume", "
 """Files that take long with few tests: begun last, they would keep one process busy when the others have ended."""
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Those first; all others in their order."""
     items.sort(key=lambda item: item.path.stem not in LONG)
