@@ -144,7 +144,7 @@ def _input_of_all(group: list[Unit], graph: fx.GraphModule) -> tuple[int, ...] |
 def short_cut(owner: nn.Module, plan: Callable[[Tensor], Tensor], count: int) -> Direct:
     """A plan for as many inputs, without the ceremony of calling its owner, a module that does nothing else.
 
-    It answers NotImplemented where that would be missed: with gradients or hooks.
+    It answers NotImplemented where that would be missed: with gradients, hooks or autocast.
     """
     found = plan.direct(owner, count) if isinstance(plan, ChainPart | HardWired) else None
     run = plan.forward if isinstance(plan, nn.Module) else plan
@@ -152,4 +152,5 @@ def short_cut(owner: nn.Module, plan: Callable[[Tensor], Tensor], count: int) ->
 
 
 def _run(run: Callable[[Tensor], Tensor], hooks: tuple[Any, ...], x: Tensor) -> Any:
-    return NotImplemented if torch.is_grad_enabled() or any(hooks) else run(x)
+    casts = torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda")
+    return NotImplemented if casts or torch.is_grad_enabled() or any(hooks) else run(x)
