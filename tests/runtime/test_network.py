@@ -348,8 +348,10 @@ def test_what_is_printed_after_loading_are_the_zeros_of_now(model):
     assert {layer.sparsity for layer in fast.choices[0].layers} == {1.0}
 
 
-def test_an_output_may_be_changed_and_still_has_no_gradient(model):
-    out = sg.sparse(model, EXAMPLE, kernel="chain")(EXAMPLE)
+@pytest.mark.parametrize("count", [1, 4, 8], ids=["images", "flat images", "all"])
+@pytest.mark.parametrize("kernel", ["chain", "dense"])
+def test_an_output_may_be_changed_and_still_has_no_gradient(model, kernel, count):
+    out = sg.sparse(model[:count], EXAMPLE, kernel=kernel)(EXAMPLE)
     out += 1
     with pytest.raises(RuntimeError, match="for inference only"):
         out.sum().backward()

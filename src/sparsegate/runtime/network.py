@@ -138,7 +138,7 @@ INFERENCE_ONLY = "a network made by sg.sparse is for inference only; train the o
 class _InferenceOnly(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, plan: Callable[[Tensor], Tensor], x: Tensor, anchor: Tensor) -> Tensor:
-        return plan(x)
+        return plan(x).data  # never a view, which nobody could change in place
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
@@ -162,9 +162,9 @@ def sparse(
     torch.Size([3, 10])
 
     Layers are timed at the example's batch, with torch's threads, on its device; with `batches` at those sizes, and
-    the nearest is used for any other. `kernel` forces one for all layers that it can run (dense, chain, triton, csr);
-    `hardwired` compiles the whole network, a small one, as C code with its weights written into it. `choices` repeats
-    earlier ones, from a file or another network's `choices`.
+    the nearest is used for any other. `kernel` forces one for all layers that it can run (chain, csr, triton, dense,
+    packed, winograd, winograd8); `hardwired` compiles the whole network, a small one, as C code with its weights
+    written into it. `choices` repeats earlier ones, from a file or another network's `choices`.
     """
     if not isinstance(example, Tensor) or not example.ndim:
         raise ValueError(
