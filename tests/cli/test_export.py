@@ -67,6 +67,8 @@ def test_the_settings_of_a_run_that_cannot_be_read_are_named(content, wanted, sp
         (("net.c", "--to", "onyx"), "unknown export 'onyx'; known: c, web"),
         (("net.c",), "--to"),
         (("net.cc", "--to", "c"), "ends in .c"),
+        ((".", "--to", "c"), "ends in .c, got ''; write 'network.c'"),
+        ((".", "--to", "web"), "ends in .html, got ''; write 'page.html'"),
         (("net.c", "--to", "c", "--model", "lenet300"), "not those of lenet300"),
         (("net.c", "--to", "c", "--model", "lenet6"), "unknown model 'lenet6'"),
         (("net.c", "--to", "c", "--dtype", "int4"), "int4"),

@@ -53,6 +53,11 @@ def test_sums_that_may_not_fit_are_refused():
         generate(model, "net", example=torch.ones(1, 70_000), dtype="int8", max_weights=70_000)
 
 
+def test_an_example_that_shows_no_values_is_refused():
+    with pytest.raises(ValueError, match=r"takes its steps from the example, which is all zeros"):
+        generate(nn.Linear(2, 1), "net", example=torch.zeros(3, 2), dtype="int8")
+
+
 def test_another_type_is_refused():
     with pytest.raises(Exception, match="int4"):
         generate(nn.Linear(2, 1), "net", example=torch.zeros(1, 2), dtype="int4")

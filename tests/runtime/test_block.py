@@ -84,6 +84,10 @@ JOINED = {
         lambda m, x: (lambda y: F.relu(m.two(m.one(y).relu()) + y))(F.max_pool2d(m.zero(x).relu(), 3, 2, 1)),
         THREE,
     ),
+    "after a module whose input is given by name": (
+        lambda m, x: (lambda y: F.relu(m.two(m.one(y).relu()) + y))(m.drop(input=m.zero(x).relu())),
+        {**THREE, "drop": nn.Dropout()},
+    ),
     "dilated": (around, {**convs("zero", "one"), "two": nn.Conv2d(4, 4, (3, 5), padding=(2, 4), dilation=2)}),
     "wider, with zeros": (widened, WIDE),
     "wider, by a matrix": (
@@ -178,6 +182,20 @@ def test_what_cannot_be_carried_is_left(written, sparsified, name):
     x = torch.randn(3, *SHAPE)
     graph = traced(model, x)
     assert not any(isinstance(unit, Block) for unit in joined(pieces(graph), graph))
+    torch.testing.assert_close(plan_of(model, x)(x), model(x), rtol=1e-5, atol=1e-5)
+
+
+@torch.no_grad()
+def test_an_input_that_is_called_like_a_rectifier_is_none(sparsified):
+    class Around(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.one, self.two = convs("one", "two").values()
+
+        def forward(self, relu):
+            return self.two(self.one(relu).relu()) + relu
+
+    model, x = sparsified(Around(), sparsity=0.5), torch.randn(3, *SHAPE)
     torch.testing.assert_close(plan_of(model, x)(x), model(x), rtol=1e-5, atol=1e-5)
 
 

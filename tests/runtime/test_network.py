@@ -2,6 +2,7 @@
 
 import copy
 import json
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -10,9 +11,10 @@ import torch
 from torch import nn
 
 import sparsegate as sg
+from sparsegate.compress import unchecked
 from sparsegate.kernels import KERNELS, explain_missing
 from sparsegate.models import LeNet5
-from sparsegate.runtime import Choice, LayerChoice
+from sparsegate.runtime import Choice, LayerChoice, dense_part
 from sparsegate.runtime.pieces import check_trace
 
 pytestmark = pytest.mark.skipif(KERNELS is None, reason="kernels not built")
@@ -346,8 +348,10 @@ def test_what_is_printed_after_loading_are_the_zeros_of_now(model):
     assert {layer.sparsity for layer in fast.choices[0].layers} == {1.0}
 
 
-def test_an_output_may_be_changed_and_still_has_no_gradient(model):
-    out = sg.sparse(model, EXAMPLE, kernel="chain")(EXAMPLE)
+@pytest.mark.parametrize("count", [1, 4, 8], ids=["images", "flat images", "all"])
+@pytest.mark.parametrize("kernel", ["chain", "dense"])
+def test_an_output_may_be_changed_and_still_has_no_gradient(model, kernel, count):
+    out = sg.sparse(model[:count], EXAMPLE, kernel=kernel)(EXAMPLE)
     out += 1
     with pytest.raises(RuntimeError, match="for inference only"):
         out.sum().backward()
@@ -395,7 +399,87 @@ def test_a_kernel_that_could_run_nothing_is_refused(kernel):
         sg.sparse(nn.Sequential(nn.ReLU()), torch.randn(3, 8), kernel=kernel)
 
 
-def test_it_cannot_be_traced_by_jit(model):
+@pytest.mark.parametrize("mode", [torch.enable_grad, torch.no_grad, torch.inference_mode])
+def test_it_cannot_be_traced_by_jit(model, mode):
     fast = sg.sparse(model, EXAMPLE, kernel="chain")
-    with pytest.raises(RuntimeError, match=r"torch.jit.trace would record one output"):
+    with mode(), pytest.raises(RuntimeError, match=r"torch.jit.trace would record one output"):
         torch.jit.trace(fast, images(3))
+
+
+@pytest.mark.parametrize("kernel", ["chain", "csr", "dense", "packed"])
+def test_it_travels_by_pickle_before_and_after_calls(model, kernel):
+    fast = sg.sparse(model, EXAMPLE, kernel=kernel)
+    for _ in range(2):
+        other = pickle.loads(pickle.dumps(fast))
+        assert other.choices == fast.choices
+        assert torch.equal(other(images()), fast(images()))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("kernel", ["chain", "csr", "dense", "packed"])
+def test_autocast_around_it_changes_nothing(written, kernel, dtype):
+    modules = {"conv": nn.Conv2d(1, 4, 3), "up": nn.ConvTranspose2d(4, 4, 3), "fc": nn.Linear(256, 3)}
+    model = written(lambda m, x: m.fc(m.up(m.conv(x)).flatten(1)), **modules)
+    fast, x = sg.sparse(model, EXAMPLE, kernel=kernel), images().to(dtype)
+    for _ in range(2):
+        with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+            got = fast(x)
+        assert torch.equal(got, fast(x.float()).detach())
+
+
+def test_it_can_be_made_and_measured_under_autocast(written):
+    dense_part.has_packing.cache_clear()
+    model = written(lambda m, x: m.fc(m.up(x).flatten(1)), up=nn.ConvTranspose2d(1, 4, 3), fc=nn.Linear(400, 3))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        fast = sg.sparse(model, EXAMPLE)
+        can_pack = dense_part.has_packing()
+    dense_part.has_packing.cache_clear()
+    assert can_pack == dense_part.has_packing()
+    assert_same(fast, model, images())
+
+
+@pytest.mark.parametrize("name", ["choices", "example", "_direct"])
+def test_layers_and_buffers_may_have_the_names_of_what_is_its_own(written, name):
+    model = written(lambda m, x: getattr(m, name)(x), **{name: nn.Linear(8, 4)})
+    shifted = written(lambda m, x: m.fc(x) + getattr(m, name), fc=nn.Linear(8, 4))
+    shifted.register_buffer(name, torch.ones(4))
+    for each in (model, shifted):
+        fast = sg.sparse(each, torch.zeros(1, 8), kernel="chain")
+        fast.load_state_dict(each.state_dict())
+        assert_same(fast, each, torch.randn(3, 8))
+        assert fast.choices[0].batch == 1
+
+
+@pytest.mark.parametrize("choices", [3, [1], Choice(1, 1, "cpu", ())])
+def test_choices_that_are_none_are_refused(model, choices):
+    with unchecked(), pytest.raises(ValueError, match="choices are a file or another network's choices"):
+        sg.sparse(model, EXAMPLE, choices=choices)
+
+
+def test_a_model_with_several_inputs_is_told_what_to_do(model):
+    with (
+        unchecked(),
+        pytest.raises(ValueError, match="got tuple; wrap a model that takes several in one that takes one"),
+    ):
+        sg.sparse(model, (EXAMPLE, EXAMPLE))
+
+
+def test_a_network_is_made_sparse_once(model):
+    fast = sg.sparse(model, EXAMPLE, kernel="chain")
+    with pytest.raises(ValueError, match="already: it is one; pass the ordinary model"):
+        sg.sparse(fast, EXAMPLE)
+    with pytest.raises(ValueError, match="already: its 0 is one"):
+        sg.sparse(nn.Sequential(fast, nn.Softmax(1)), EXAMPLE)
+
+
+NOT_BY = {
+    "csr": (nn.Conv2d(1, 2, 3), EXAMPLE),
+    "packed": (nn.Linear(8, 2), torch.zeros(1, 8)),
+    "chain": (nn.Linear(8, 2).double(), torch.zeros(1, 8).double()),
+}
+
+
+@pytest.mark.parametrize("kernel", NOT_BY)
+def test_a_kernel_that_no_layer_can_run_by_is_refused(kernel):
+    with pytest.raises(ValueError, match=f"none of the model's layers can run by {kernel}"):
+        sg.sparse(*NOT_BY[kernel], kernel=kernel)

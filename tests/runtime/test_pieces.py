@@ -251,6 +251,15 @@ def test_layers_and_rectifiers_with_hooks_are_left():
     assert not piece.relu
 
 
+def test_layers_and_rectifiers_that_were_given_a_forward_pass_are_left():
+    model = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8), nn.ReLU())
+    model[0].forward = lambda x: 2 * nn.Linear.forward(model[0], x)
+    model[3].forward = torch.neg
+    (piece,) = found(model, torch.ones(2, 8))
+    assert piece.name == "2"
+    assert not piece.relu
+
+
 @pytest.mark.parametrize(("dilation", "padding"), [(1, (1, 2)), (2, (2, 4))])
 def test_same_padding_is_half_of_what_the_kernel_reaches(dilation, padding):
     (piece,) = found(nn.Sequential(nn.Conv2d(2, 4, (3, 5), padding="same", dilation=dilation)))

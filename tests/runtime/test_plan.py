@@ -249,6 +249,33 @@ def test_with_channels_last_a_view_is_still_possible(written, batch):
     torch.testing.assert_close(plan(x), model(x), rtol=1e-5, atol=1e-5)
 
 
+def after_a_view(m, x, view):
+    """Changes what one convolution gives by a view of it, before another reads it."""
+    y = m.one(x)
+    view(y).mul_(2)
+    return m.two(y)
+
+
+VIEWS = {
+    "by a method": lambda m, x: m.one(x).view(-1, 18),
+    "by a name": lambda m, x: m.one(x).view(size=(-1, 18)),
+    "like another": lambda m, x: m.one(x).view_as(x[:, :, :3, :3].flatten(1)),
+    "changed": lambda m, x: after_a_view(m, x, lambda y: y.view(y.size(0), -1)),
+    "flat and changed": lambda m, x: after_a_view(m, x, lambda y: y.flatten(1)),
+    "by a module and changed": lambda m, x: after_a_view(m, x, m.flat),
+}
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("kernel", ["dense", "packed"])
+@pytest.mark.parametrize("name", VIEWS)
+def test_in_any_layout_a_view_is_what_it_was(written, name, kernel):
+    modules = {"one": nn.Conv2d(2, 2, 3), "two": nn.Conv2d(2, 2, 3), "flat": nn.Flatten()}
+    model, x = written(VIEWS[name], **modules), torch.randn(2, 2, 5, 5)
+    plan = plan_of(model, x, kernel, channels_last=kernel == "dense")
+    torch.testing.assert_close(plan(x), model(x), rtol=1e-5, atol=1e-5)
+
+
 @torch.no_grad()
 @pytest.mark.parametrize("flat", [nn.Flatten(), nn.Flatten(2, 3)], ids=["to vectors", "to lines"])
 def test_a_model_that_only_flattens_before_its_layers_is_one_part(sparsified, flat):

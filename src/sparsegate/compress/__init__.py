@@ -2,6 +2,7 @@
 
 from .chain import Example, find_chains, trace, unchecked
 from .container import encode_safetensors
+from .copied import copied
 from .cost import Cost, position_entropy
 from .deadpaths import Removed, remove_dead_paths
 from .entry import FORMATS, Entry
@@ -25,6 +26,7 @@ __all__ = [
     "Packed",
     "Removed",
     "compress",
+    "copied",
     "encode_safetensors",
     "encode_sg",
     "find_chains",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from .chain import Chain, Example, Layer, find_chains
+from .copied import copied
 from .deadpaths import evaluating, is_same, live_units, outputs, remove_dead_paths
 from .order import is_ungrouped
 from .step import Norm
@@ -32,7 +32,7 @@ def shrink(model: AnyModule, example: Example) -> AnyModule:
     Every layer keeps one unit at least; units that meet a grouped convolution stay, and so do those that
     `remove_dead_paths` leaves alone. The copy runs the model's own forward, which must not name the widths.
     """
-    smaller = copy.deepcopy(model)
+    smaller = copied(model)
     remove_dead_paths(smaller, example)
     with evaluating(smaller):
         chains, _ = find_chains(smaller, example)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import prod
@@ -12,7 +11,7 @@ import torch
 from torch import Tensor, fx, nn
 from torch.nn import functional as F
 
-from sparsegate.compress import is_hooked, module_of, operation, reads_shape, remove_dead_paths, trace
+from sparsegate.compress import copied, is_hooked, module_of, operation, reads_shape, remove_dead_paths, trace
 
 from .layer import Conv, Layer, Linear, Pair, Pool, scaled, unit_wise
 from .norm import scale_and_shift
@@ -43,7 +42,7 @@ def read_network(model: nn.Module, example: Tensor) -> Network:
     (['Linear'], (4,), (3,))
     """
     _check_example(example)
-    model = copy.deepcopy(model).float().cpu().eval()
+    model = copied(model).float().cpu().eval()
     model = nn.Sequential(model) if type(model) in READERS else model  # torch.fx would look inside
     _check_finite(model)
     graph = trace(model, example)  # also says what is wrong with the example

@@ -42,8 +42,8 @@ def scales_of(layers: list[Layer], example: Tensor) -> list[Scale]:
     >>> scales_of([eye, eye], torch.tensor([[-127.0, 25.5]])[:, :, None, None])
     [Scale(step=1.0, signed=True), Scale(step=0.1, signed=False)]
     """
-    if not example.numel():
-        raise ValueError("int8 takes its steps from the example, which has no images; pass some that are typical")
+    if not example.any():
+        raise ValueError("int8 takes its steps from the example, which is all zeros; pass images that are typical")
     scales = [_scale(example, signed=bool((example < 0).any()))]
     for layer in layers[:-1]:
         example = layer.run(example)

@@ -39,7 +39,7 @@ def to_c(
     """
     path = Path(path)
     if path.suffix != ".c":
-        raise ValueError(f"a C file ends in .c, got {path.name!r}; write {path.with_suffix('.c').name!r}")
+        raise ValueError(f"a C file ends in .c, got {path.name!r}; write '{path.stem or 'network'}.c'")
     name = identifier(path.stem)
     code = generate(model, name, example=example, dtype=dtype, max_weights=max_weights, normalise=normalise)
     contents = {path: code.source, path.with_name(f"{name}.h"): code.header}

@@ -38,7 +38,7 @@ def to_web(
     """
     path = Path(path)
     if path.suffix != ".html":
-        raise ValueError(f"a page ends in .html, got {path.name!r}; write {path.with_suffix('.html').name!r}")
+        raise ValueError(f"a page ends in .html, got {path.name!r}; write '{path.stem or 'page'}.html'")
     if dtype != "fp32":
         raise ValueError(f"a page runs fp32, got {dtype}; leave dtype out")
     network = for_browser(model, example=example, max_weights=max_weights, normalise=normalise)

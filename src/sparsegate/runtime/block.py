@@ -162,7 +162,7 @@ def _can_carry(inner: Sequence[Piece], short: Short, graph: fx.GraphModule) -> b
 def _is_rectified(node: Any, graph: fx.GraphModule) -> bool:
     """Whether nothing below zero can be in it."""
     while calls(node, graph, (nn.MaxPool2d, *NOTHING), POOLS):
-        node = node.args[0]
+        node = node.all_input_nodes[0]  # which may be given by name
     return calls(node, graph, (nn.ReLU,), RECTIFIERS)
 
 

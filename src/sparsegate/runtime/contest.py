@@ -40,6 +40,10 @@ def forced(model: nn.Module, example: Tensor, kernel: str) -> Choice:
     for piece in found:
         usable = kernel in ("dense", "hardwired") or kernel in dense_kernels_for(piece) + kernels_for(piece)
         layers.append(LayerChoice(piece.name, piece.sparsity, kernel if usable else "dense"))
+    if kernel not in {"dense", *(each.kernel for each in layers)}:
+        raise ValueError(
+            f"none of the model's layers can run by {kernel} here; measure with sg.sparse, without a kernel"
+        )
     return Choice(len(example), torch.get_num_threads(), str(example.device), tuple(layers))
 
 

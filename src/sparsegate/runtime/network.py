@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping, Sequence
 from math import log
 from pathlib import Path
@@ -10,6 +9,8 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from sparsegate.compress import copied
 
 from .choice import Choice, load_choices, save_choices
 from .contest import forced, measured
@@ -28,16 +29,16 @@ class SparseNetwork(nn.Module):
 
     def __init__(self, model: nn.Module, example: Tensor) -> None:
         super().__init__()
-        self.__dict__["model"] = made = copy.deepcopy(model).eval().requires_grad_(False)
-        # What is the model's is this network's own, under the same names: state dicts fit, those of a parent too.
-        self._modules, self._parameters, self._buffers = made._modules, made._parameters, made._buffers
-        self._non_persistent_buffers_set = made._non_persistent_buffers_set
-        self.register_load_state_dict_post_hook(_pack_again)  # type: ignore[no-untyped-call]
         self.example = example
         self.choices: tuple[Choice, ...] = ()
         self._plans: dict[int, Callable[[Tensor], Tensor]] = {}
         self._direct: dict[torch.Size, Direct] = {}
         self._anchor = torch.zeros((), requires_grad=True)
+        self.__dict__["model"] = made = copied(model).eval().requires_grad_(False)
+        # What is the model's is this network's own, under the same names: state dicts fit, those of a parent too.
+        self._modules, self._parameters, self._buffers = made._modules, made._parameters, made._buffers
+        self._non_persistent_buffers_set = made._non_persistent_buffers_set
+        self.register_load_state_dict_post_hook(_pack_again)  # type: ignore[no-untyped-call]
 
     def __call__(self, x: Tensor) -> Tensor:
         """As of any module; where nobody asks for more, the plan for inputs of this shape is all that runs."""
@@ -52,6 +53,9 @@ class SparseNetwork(nn.Module):
             raise RuntimeError(
                 "torch.jit.trace would record one output; trace the ordinary model, not a sparse network"
             )
+        if torch.is_autocast_enabled(self.example.device.type):
+            with torch.autocast(self.example.device.type, enabled=False):  # kernels have the type they were packed in
+                return self.forward(x.to(self.example.dtype))
         plan = self._plans.get(len(x)) or self._nearest(len(x))
         if x.shape not in self._direct:
             self._direct[x.shape] = short_cut(self, plan, len(x))
@@ -67,15 +71,16 @@ class SparseNetwork(nn.Module):
         for choice in choices:
             plans[choice.batch] = planned(self.model, graph, choice.kernels, channels_last=choice.channels_last)
         zeros = {piece.name: piece.sparsity for piece in pieces(graph)}
-        self.choices = tuple(choice.with_sparsities(zeros) for choice in choices)
-        self._plans, self._direct = plans, {}
+        now = tuple(choice.with_sparsities(zeros) for choice in choices)
+        self.__dict__.update(choices=now, _plans=plans, _direct={})  # a layer may be called choices, too
 
     def choose(self, batches: Sequence[int] | None = None) -> None:
         """Measures again, for the batches asked for, as before without any; the example's if there were none."""
         if batches is None:
             batches = [choice.batch for choice in self.choices] or [len(self.example)]
         _check_batches(batches, self.example)
-        self.use(*(measured(self.model, _of_size(self.example, batch)) for batch in batches))
+        with torch.autocast(self.example.device.type, enabled=False):
+            self.use(*(measured(self.model, _of_size(self.example, batch)) for batch in batches))
 
     def save_choices(self, path: Path | str) -> None:
         """Writes the choices as JSON, for `sparse(..., choices=path)` on a machine like this one."""
@@ -107,12 +112,19 @@ class SparseNetwork(nn.Module):
         return self._plans[batch]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SparseNetwork:
-        other = SparseNetwork(self.model, self.example)
-        other.use(*self.choices)
-        return other
+        return _packed(self.model, self.example, self.choices)
+
+    def __reduce__(self) -> Any:
+        return _packed, (self.model, self.example, self.choices)  # pointers do not travel
 
     def __repr__(self) -> str:
         return "\n\n".join(choice.table() for choice in self.choices)
+
+
+def _packed(model: nn.Module, example: Tensor, choices: Sequence[Choice]) -> SparseNetwork:
+    made = SparseNetwork(model, example)
+    made.use(*choices)
+    return made
 
 
 def _pack_again(network: SparseNetwork, _: object) -> None:
@@ -126,7 +138,7 @@ INFERENCE_ONLY = "a network made by sg.sparse is for inference only; train the o
 class _InferenceOnly(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, plan: Callable[[Tensor], Tensor], x: Tensor, anchor: Tensor) -> Tensor:
-        return plan(x)
+        return plan(x).data  # never a view, which nobody could change in place
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
@@ -150,12 +162,15 @@ def sparse(
     torch.Size([3, 10])
 
     Layers are timed at the example's batch, with torch's threads, on its device; with `batches` at those sizes, and
-    the nearest is used for any other. `kernel` forces one for all layers that it can run (dense, chain, triton, csr);
-    `hardwired` compiles the whole network, a small one, as C code with its weights written into it. `choices` repeats
-    earlier ones, from a file or another network's `choices`.
+    the nearest is used for any other. `kernel` forces one for all layers that it can run (chain, csr, triton, dense,
+    packed, winograd, winograd8); `hardwired` compiles the whole network, a small one, as C code with its weights
+    written into it. `choices` repeats earlier ones, from a file or another network's `choices`.
     """
     if not isinstance(example, Tensor) or not example.ndim:
-        raise ValueError(f"example is one batch of the model's inputs, a tensor, got {type(example).__name__}")
+        raise ValueError(
+            f"example is one batch of the model's inputs, a tensor, got {type(example).__name__}; wrap a model that "
+            "takes several in one that takes one"
+        )
     asked = {"batches": batches, "kernel": kernel, "choices": choices}
     if sum(each is not None for each in asked.values()) > 1:
         names = " and ".join(name for name, each in asked.items() if each is not None)
@@ -163,14 +178,30 @@ def sparse(
             f"batches are measured, a kernel is forced, choices are repeated; got {names}: leave all but one"
         )
     made = SparseNetwork(model, example)
+    _check_ordinary(made.model)
     check_trace(made.model, example)
     if choices is not None:
-        made.use(*(load_choices(choices) if isinstance(choices, str | Path) else choices))
+        made.use(*_read(choices))
     elif kernel is not None:
         made.use(forced(made.model, example, kernel))
     else:
         made.choose(batches)
     return made
+
+
+def _check_ordinary(model: nn.Module) -> None:
+    inside = [name for name, each in model.named_modules() if isinstance(each, SparseNetwork)]
+    if inside:
+        where = f"its {', '.join(inside)} is one" if any(inside) else "it is one"
+        raise ValueError(f"the model has been made by sg.sparse already: {where}; pass the ordinary model")
+
+
+def _read(choices: Any) -> tuple[Choice, ...]:
+    if isinstance(choices, str | Path):
+        return load_choices(choices)
+    if not isinstance(choices, Sequence) or not all(isinstance(each, Choice) for each in choices):
+        raise ValueError(f"choices are a file or another network's choices, a tuple, got {choices!r}")
+    return tuple(choices)
 
 
 def _check_batches(batches: Sequence[int], example: Tensor) -> None:

@@ -182,7 +182,7 @@ def follows(unit: Unit, other: Unit) -> bool:
 def _fits(node: fx.Node, module: nn.Linear | nn.Conv2d) -> bool:
     if type(module).forward not in (nn.Linear.forward, nn.Conv2d.forward) or node.kwargs or len(node.args) != 1:
         return False
-    if not module.weight.numel() or _has_hooks(module):
+    if not module.weight.numel() or not _is_itself(module):
         return False
     if isinstance(module, nn.Linear):
         return len(shape_of(node)) == 2
@@ -276,8 +276,12 @@ def calls(node: fx.Node, graph: fx.GraphModule, modules: tuple[Any, ...], functi
     """Whether a node is one of these modules, functions or methods; a module may have the name of a method."""
     module = _module(node, graph)
     if module is None:
-        return node.target in functions
-    return isinstance(module, modules) and not _has_hooks(module)
+        return node.op in ("call_function", "call_method") and node.target in functions  # an input may be called relu
+    return isinstance(module, modules) and _is_itself(module)
+
+
+def _is_itself(module: nn.Module) -> bool:
+    return not _has_hooks(module) and "forward" not in vars(module)  # which libraries put onto single layers
 
 
 def _has_hooks(module: nn.Module) -> bool:

@@ -16,7 +16,11 @@ from sparsegate.kernels import hooks_of
 from .block import joined
 from .dense_part import DENSE_KERNELS, dense_part
 from .part import ChainPart, Direct, sparse_part
-from .pieces import Unit, flattens, follows, pieces
+from .pieces import RESHAPES, Unit, calls, flattens, follows, pieces
+
+VIEW_METHODS = {"view": "reshape", "view_as": "reshape_as"}
+"""What does the same to images that cannot be viewed."""
+VIEWS: tuple[Any, ...] = (*RESHAPES, "view_as", "reshape_as", "unflatten", torch.unflatten)
 
 
 def planned(
@@ -48,11 +52,10 @@ def planned(
         copied.add_module(f"sparse_{number}", part)
         first, last = nodes[group[0].nodes[0].name], nodes[group[-1].nodes[-1].name]
         with copied.graph.inserting_before(first):  # where its input has not been changed in place yet
-            called = copied.graph.call_module(f"sparse_{number}", (nodes[group[0].source.name],))
+            called = copied.graph.call_module(f"sparse_{number}", first.args[:1])
         last.replace_all_uses_with(called)
         for node in reversed([node for unit in group for node in unit.nodes]):  # and no other: it may act in place
             copied.graph.erase_node(nodes[node.name])
-        nodes[group[-1].nodes[-1].name] = called
     copied.recompile()
     return copied
 
@@ -68,12 +71,28 @@ def _lay_out_(graph: fx.GraphModule, kernels: Mapping[str, str], channels_last: 
 
 def _allow_any_layout_(graph: fx.GraphModule) -> None:
     """Views may copy, as images with their channels last cannot always be viewed; the output is laid out as usual."""
-    for node in graph.graph.nodes:
-        if node.op == "call_method" and node.target == "view" and torch.dtype not in map(type, node.args):
-            node.target = "reshape"
+    for node in list(graph.graph.nodes):
+        if calls(node, graph, (nn.Flatten, nn.Unflatten), VIEWS):
+            _put_in_order_(node.all_input_nodes[0], graph.graph)
+        if node.target in VIEW_METHODS and node.op == "call_method" and torch.dtype not in map(type, _given(node)):
+            node.target = VIEW_METHODS[node.target]
+            node.kwargs = {"shape" if name == "size" else name: each for name, each in node.kwargs.items()}
     output = graph.graph.output_node()
     with graph.graph.inserting_before(output):
         output.args = (graph.graph.call_method("contiguous", output.args),)
+
+
+def _given(node: fx.Node) -> tuple[Any, ...]:
+    return (*node.args, *node.kwargs.values())
+
+
+def _put_in_order_(node: fx.Node, graph: fx.Graph) -> None:
+    """Lays out what a node gives as usual where others read it, too: they see what is done in place to a view of it."""
+    if sum("shape" in user.meta for user in node.users) < 2:  # the others ask for its size
+        return
+    with graph.inserting_after(node):
+        ordered = graph.call_method("contiguous", (node,))
+    node.replace_all_uses_with(ordered, delete_user_cb=lambda user: user is not ordered)
 
 
 def _input_shape(graph: fx.GraphModule) -> tuple[int, ...]:
@@ -125,7 +144,7 @@ def _input_of_all(group: list[Unit], graph: fx.GraphModule) -> tuple[int, ...] |
 def short_cut(owner: nn.Module, plan: Callable[[Tensor], Tensor], count: int) -> Direct:
     """A plan for as many inputs, without the ceremony of calling its owner, a module that does nothing else.
 
-    It answers NotImplemented where that would be missed: with gradients or hooks.
+    It answers NotImplemented where that would be missed: with gradients, hooks or autocast.
     """
     found = plan.direct(owner, count) if isinstance(plan, ChainPart | HardWired) else None
     run = plan.forward if isinstance(plan, nn.Module) else plan
@@ -133,4 +152,5 @@ def short_cut(owner: nn.Module, plan: Callable[[Tensor], Tensor], count: int) ->
 
 
 def _run(run: Callable[[Tensor], Tensor], hooks: tuple[Any, ...], x: Tensor) -> Any:
-    return NotImplemented if torch.is_grad_enabled() or any(hooks) else run(x)
+    casts = torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda")
+    return NotImplemented if casts or torch.is_grad_enabled() or any(hooks) else run(x)
