@@ -105,9 +105,10 @@ def _check_same(train: list[str], test: list[str], folder: Path, test_name: str)
 
 
 def _listed(folder: Path, split: str, classes: list[str]) -> tuple[list[File], list[str]]:
-    """Every image of a split, and the names of files that are not taken for one."""
+    """Every image of a split, and the names of files that are not taken for one, those beside the classes first."""
     files: list[File] = []
-    strays: list[str] = []
+    beside = [path for path in (folder / split).iterdir() if path.is_file() and not path.name.startswith(".")]
+    strays = sorted(str(path.relative_to(folder)) for path in beside)
     for label, name in enumerate(classes):
         place = folder / split / name
         with os.scandir(place) as entries:

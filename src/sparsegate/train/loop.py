@@ -72,7 +72,7 @@ class Loop:
         )
         self.num_weights, self.baseline, self.shard = num_weights, baseline, shard
         self.rebuilt = False
-        self.notes: list[str] = list(data.notes)
+        self.notes, self.data_notes = list(data.notes), data.notes
         self._shown: dict[str | tuple[str, type[Warning], int], int] = {}
         self._install(model)
         self.teacher = distil_of(run, data.num_classes, device) if run.distil else None
@@ -93,6 +93,8 @@ class Loop:
             self.first_gates = reading.histogram
         steps = self.run.epochs * len(self.batches)
         self.watch.began(self.run, self.place.path, step, steps, self.num_weights)
+        for note in self.data_notes:  # at once: what is wrong with the data is worth knowing before a week's work
+            self.watch.noted(note)
         for number in range(step // len(self.batches), self.run.epochs):
             if self._may_stop():
                 break
