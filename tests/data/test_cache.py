@@ -95,6 +95,14 @@ def test_if_nothing_decodes_that_is_said(damaged):
         load_data(str(damaged), Storing(size=16, bad_images="skip"))
 
 
+@pytest.mark.parametrize("split", ["train", "val"])
+def test_a_class_of_which_no_image_decodes_is_refused_by_name(split, photographs):
+    for path in photographs.glob(f"{split}/red/*"):
+        path.write_bytes(b"no")
+    with pytest.raises(ValueError, match=rf"no image is left of the class of .*{split}/red/00.JPEG after those that do"):
+        load_data(str(photographs), Storing(size=16, bad_images="skip"))
+
+
 def test_a_damaged_cache_is_refused_by_name(photographs):
     load_data(str(photographs), Storing(size=16))
     path = squares(photographs)[0]
