@@ -142,3 +142,12 @@ def test_files_beside_the_folders_of_classes_are_told(photographs):
     (note,) = data.notes
     assert note.startswith("2 files were not taken for an image, which lies right in the folder of its class")
     assert note.endswith(": train/lost.JPEG, val/classes.txt")
+
+
+def test_files_whose_names_are_no_text_are_read_and_told(photographs):
+    strange = os.fsdecode(b"caf\xe9")
+    for name, ending in (("00", "JPEG"), ("02", "heic")):
+        (photographs / "val" / "red" / f"{name}.JPEG").rename(photographs / "val" / "red" / f"{strange}.{ending}")
+    data = load_data(str(photographs), SMALL)
+    assert len(data.test) == 5
+    assert data.notes[0].endswith(": val/red/caf\ufffd.heic")

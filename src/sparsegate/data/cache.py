@@ -46,7 +46,8 @@ def stored(source: Source, storing: Storing) -> Stored:
     """
     folder = storing.cache or Path(os.environ.get("SPARSEGATE_CACHE") or Path.home() / ".cache" / "sparsegate")
     settings = json.dumps([VERSION, storing.size, storing.bad_images])
-    key = hashlib.blake2b((settings + source.key()).encode(), digest_size=12).hexdigest()
+    content = (settings + source.key()).encode(errors="surrogateescape")  # a file's name may be any bytes
+    key = hashlib.blake2b(content, digest_size=12).hexdigest()
     about, squares, count = folder / f"{key}.json", folder / f"{key}.squares", len(source.labels())
     folder.mkdir(parents=True, exist_ok=True)
     with alone(folder / f"{key}.lock", "decoding the same photographs") as lock:
