@@ -91,6 +91,12 @@ def test_digits_are_not_stretched_to_the_size_of_another_network(digits, tmp_pat
         train(small(data=str(digits)), folder=tmp_path)
 
 
+def test_colours_of_imagenet_are_not_for_grey_images(digits, tmp_path):
+    with pytest.raises(ValueError, match=r"normalise imagenet is for 3 colours, lenet300 takes images of shape \(1"):
+        train(Run(model="lenet300", data=str(digits), normalise="imagenet"), folder=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_runs_changes_follow_from_its_settings(photographs, monkeypatch):
     run = small(data=str(photographs), shift=4)
     assert augments_of(run) == (Shift(4), Flip(), RandomCrop((32, 32), 0.5), Jitter(0.2))
