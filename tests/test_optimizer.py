@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR
 
+from sparsegate.fused import GatedSGD
 from sparsegate.gates import gate, gates, weights
 from sparsegate.optimizer import GateSGD
 from sparsegate.penalty import Penalty
@@ -260,6 +261,13 @@ def test_options_out_of_range_are_errors(options):
 def test_a_model_without_gates_is_an_error():
     with pytest.raises(ValueError, match="no gates"):
         GateSGD(nn.Linear(2, 2))
+
+
+def test_gates_that_another_optimiser_has_taken_over_are_an_error():
+    model = network()
+    GatedSGD(model)
+    with pytest.raises(ValueError, match="GatedSGD has taken these gates over, and they get no gradients"):
+        GateSGD(model)
 
 
 @pytest.mark.parametrize("settings", [{"penalty": Penalty(count=5.0)}, {"target": Target(keep=0.5), "steps": 20}])

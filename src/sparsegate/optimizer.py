@@ -49,7 +49,10 @@ class GateSGD(Optimizer):
         if not (lr >= 0 and 0 <= momentum < 1):
             raise ValueError(f"lr is zero or more and momentum in [0, 1), got lr={lr}, momentum={momentum}")
         self.penalty = penalty or Penalty()
-        params = [each.gate for each in require_gates(model).values()]
+        found = require_gates(model).values()
+        if any(each.whole for each in found):
+            raise ValueError("GatedSGD has taken these gates over, and they get no gradients; gate a fresh model")
+        params = [each.gate for each in found]
         super().__init__(params, {"lr": lr, "momentum": momentum, "price": 1.0})
         self.control: Control | None = None
         if target and penalty is not None:
