@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR
 
+from sparsegate.fused import GatedSGD
 from sparsegate.gates import gate, gates, weights
 from sparsegate.optimizer import GateSGD
 from sparsegate.penalty import Penalty
@@ -226,6 +227,27 @@ def test_a_gradient_scaler_skips_the_step_if_a_gradient_is_infinite(scale, moves
         assert state(model)[0] == pytest.approx(trained_once(network())[0], abs=1e-6)
 
 
+@pytest.mark.parametrize("unscales", [False, True])
+@pytest.mark.parametrize("skipped", [(), (1, 7, 19)])
+def test_a_target_counts_steps_that_a_gradient_scaler_skips(skipped, unscales):
+    model, plain = network(), network()
+    optimizer, alone = (GateSGD(each, target=Target(weights=8), steps=20) for each in (model, plain))
+    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+    for step in range(20):
+        (scaler.scale(loss(model)) * (float("inf") if step in skipped else 1.0)).backward()
+        if unscales:
+            scaler.unscale_(optimizer)
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+        loss(plain).backward()
+        alone.step()
+        alone.zero_grad()
+    assert optimizer.control.done == 20
+    assert optimizer.found.kept == 8
+    assert skipped or optimizer.found == alone.found
+
+
 def test_the_default_penalty_is_the_package_s():
     assert GateSGD(network()).penalty == Penalty()
 
@@ -239,6 +261,13 @@ def test_options_out_of_range_are_errors(options):
 def test_a_model_without_gates_is_an_error():
     with pytest.raises(ValueError, match="no gates"):
         GateSGD(nn.Linear(2, 2))
+
+
+def test_gates_that_another_optimiser_has_taken_over_are_an_error():
+    model = network()
+    GatedSGD(model)
+    with pytest.raises(ValueError, match="GatedSGD has taken these gates over, and they get no gradients"):
+        GateSGD(model)
 
 
 @pytest.mark.parametrize("settings", [{"penalty": Penalty(count=5.0)}, {"target": Target(keep=0.5), "steps": 20}])

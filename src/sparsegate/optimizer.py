@@ -49,7 +49,10 @@ class GateSGD(Optimizer):
         if not (lr >= 0 and 0 <= momentum < 1):
             raise ValueError(f"lr is zero or more and momentum in [0, 1), got lr={lr}, momentum={momentum}")
         self.penalty = penalty or Penalty()
-        params = [each.gate for each in require_gates(model).values()]
+        found = require_gates(model).values()
+        if any(each.whole for each in found):
+            raise ValueError("GatedSGD has taken these gates over, and they get no gradients; gate a fresh model")
+        params = [each.gate for each in found]
         super().__init__(params, {"lr": lr, "momentum": momentum, "price": 1.0})
         self.control: Control | None = None
         if target and penalty is not None:
@@ -91,6 +94,22 @@ class GateSGD(Optimizer):
         for group in self.param_groups:
             group["lr"] = lr
 
+    @property
+    def _step_supports_amp_scaling(self) -> bool:
+        """Asks torch's GradScaler to call `step` when it skips one, too: a target counts all steps of training."""
+        return self.control is not None
+
+    def _is_skipped(self) -> bool:
+        """Whether a GradScaler found gradients that are no numbers, which go; others are brought to their true size."""
+        if bool(getattr(self, "found_inf", False)):
+            self.zero_grad()
+            return True
+        if (scale := getattr(self, "grad_scale", None)) is not None:
+            for param in self.param_groups[0]["params"]:
+                if param.grad is not None:
+                    local(param.grad).div_(scale)
+        return False
+
     def __getstate__(self) -> dict[str, Any]:
         # For copy.deepcopy and pickle: torch's own leaves out what it does not know of.
         return super().__getstate__() | {"penalty": self.penalty, "control": self.control}
@@ -103,7 +122,9 @@ class GateSGD(Optimizer):
             with torch.enable_grad():
                 loss = closure()
         if self.control is not None:
-            self._follow(self.control, self.param_groups[0])
+            if not self._is_skipped():
+                self._follow(self.control, self.param_groups[0])
+            self.control.advance()
             return loss
         for group in self.param_groups:
             params = group["params"]
@@ -140,7 +161,6 @@ class GateSGD(Optimizer):
             speeds = self._pushed(params, group["momentum"])
             if motion is not None:
                 _shift_([local(param) for param in params], speeds, motion)
-        control.advance()
 
     def _move(self, moving: list[tuple[Tensor, Slope]], lr: float, momentum: float, price: float) -> None:
         left = []

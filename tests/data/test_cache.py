@@ -95,6 +95,14 @@ def test_if_nothing_decodes_that_is_said(damaged):
         load_data(str(damaged), Storing(size=16, bad_images="skip"))
 
 
+@pytest.mark.parametrize("split", ["train", "val"])
+def test_a_class_of_which_no_image_decodes_is_refused_by_name(split, photographs):
+    for path in photographs.glob(f"{split}/red/*"):
+        path.write_bytes(b"no")
+    with pytest.raises(ValueError, match=rf"no image is left of the class of .*{split}/red/00.JPEG after"):
+        load_data(str(photographs), Storing(size=16, bad_images="skip"))
+
+
 def test_a_damaged_cache_is_refused_by_name(photographs):
     load_data(str(photographs), Storing(size=16))
     path = squares(photographs)[0]
@@ -113,6 +121,23 @@ def test_a_cache_whose_description_is_damaged_or_missing_is_made_anew(content, p
         after = load_data(str(photographs), Storing(size=16, progress=seen))
         assert [done for done, _ in seen.calls] == calls
         assert torch.equal(after.train.images, before.train.images)
+
+
+def test_a_cache_that_is_there_is_read_without_its_lock_and_nothing_is_written(photographs):
+    before = load_data(str(photographs), Storing(size=16))
+    cache = photographs.parent / "cache"
+    for lock in cache.glob("*.lock"):  # which nobody could open for writing now, as in a folder of someone else's
+        lock.unlink()
+        lock.mkdir()
+    names = sorted(cache.iterdir())
+    assert torch.equal(load_data(str(photographs), Storing(size=16)).test.images, before.test.images)
+    assert sorted(cache.iterdir()) == names
+
+
+def test_a_cache_that_cannot_be_written_says_which_setting_to_change(photographs, monkeypatch):
+    monkeypatch.setenv("SPARSEGATE_CACHE", str(photographs / "val" / "red" / "00.JPEG"))
+    with pytest.raises(ValueError, match=r"cannot be written to .*00.JPEG \(.*\); set SPARSEGATE_CACHE to another"):
+        load_data(str(photographs), Storing(size=16))
 
 
 def test_too_large_a_cache_is_refused_before_it_is_begun(photographs):

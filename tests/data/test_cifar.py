@@ -76,6 +76,8 @@ class Evil:
         (pickled(rows(0, 1), 1)[:5000], "not a batch of CIFAR, or is damaged"),
         (pickled(rows(0, 1)[:, :2000], 1), r"its images are uint8 of shape \(4, 1999\)"),
         (b"", "not a batch of CIFAR, or is damaged"),
+        (pickled(rows(0, 1), 1).replace(b"latin1", b"la!in1"), r"or is damaged \(unknown encoding: la!in1\)"),
+        (pickled(rows(0, 1) + np.eye(4, 3073, dtype=np.uint8) * 100, 1), "data_batch_3 is damaged: a label is 1"),
     ],
 )
 def test_a_pickle_that_is_no_batch_is_refused_and_runs_nothing(content, wanted, tmp_path, capsys):
@@ -91,4 +93,21 @@ def test_a_truncated_binary_file_is_refused_by_name(tmp_path):
     path = tmp_path / "data_batch_2.bin"
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(ValueError, match=r"data_batch_2.bin is truncated or damaged: 12291 bytes"):
+        load_data(str(tmp_path))
+
+
+def test_a_label_of_no_class_is_refused_by_name(tmp_path):
+    values = write(tmp_path, "cifar10-binary")[1].copy()
+    values[3, 0] = 10
+    (tmp_path / "data_batch_2.bin").write_bytes(values.tobytes())
+    with pytest.raises(ValueError, match=r"data_batch_2.bin is damaged: a label is 10, of 10 classes"):
+        load_data(str(tmp_path))
+
+
+@pytest.mark.parametrize("layout", ["cifar10-binary", "cifar10-python"])
+def test_a_file_that_is_missing_is_named(layout, tmp_path):
+    write(tmp_path, layout)
+    (missing,) = tmp_path.glob("data_batch_3*")
+    missing.unlink()
+    with pytest.raises(ValueError, match=f"has files of CIFAR-10, but lacks {missing.name}; get the archive again"):
         load_data(str(tmp_path))

@@ -2,6 +2,8 @@
 
 import fcntl
 import io
+import os
+import signal
 import subprocess
 import sys
 
@@ -49,6 +51,19 @@ class Quick(Source):
         file = io.BytesIO()
         Image.fromarray(np.full((4, 4, 3), place, np.uint8)).save(file, "PNG")
         return file.getvalue()
+
+
+class Deadly(Quick):
+    """Photographs that a worker does not survive, as one that writes to a full disk."""
+
+    def read(self, place):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_killed_worker_is_told_with_what_may_have_killed_it(tmp_path):
+    with pytest.raises(ValueError, match=r"was killed: the memory is full, or .* GB free; make room, or set SPARS"):
+        stored(Deadly(), Storing(size=4, cache=tmp_path))
+    assert [path.suffix for path in tmp_path.iterdir()] == [".lock"]
 
 
 @pytest.fixture

@@ -131,3 +131,23 @@ def test_images_in_folders_within_a_class_are_told_and_the_first_are_named(photo
     (note,) = data.notes
     assert note.startswith("6 files were not taken for an image")
     assert note.endswith(", train/red/more/still more/4.JPEG ...")
+
+
+def test_files_beside_the_folders_of_classes_are_told(photographs):
+    shutil.copy(photographs / "train" / "red" / "00.JPEG", photographs / "train" / "lost.JPEG")
+    (photographs / "val" / "classes.txt").touch()
+    (photographs / "val" / ".hidden").touch()
+    data = load_data(str(photographs), SMALL)
+    assert (len(data.train), len(data.validation), len(data.test)) == (22, 2, 6)
+    (note,) = data.notes
+    assert note.startswith("2 files were not taken for an image, which lies right in the folder of its class")
+    assert note.endswith(": train/lost.JPEG, val/classes.txt")
+
+
+def test_files_whose_names_are_no_text_are_read_and_told(photographs):
+    strange = os.fsdecode(b"caf\xe9")
+    for name, ending in (("00", "JPEG"), ("02", "heic")):
+        (photographs / "val" / "red" / f"{name}.JPEG").rename(photographs / "val" / "red" / f"{strange}.{ending}")
+    data = load_data(str(photographs), SMALL)
+    assert len(data.test) == 5
+    assert data.notes[0].endswith(": val/red/caf\ufffd.heic")

@@ -39,6 +39,15 @@ def test_half_precision_becomes_single():
     assert target[0].weight.dtype == torch.float32
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_weights_that_are_no_numbers_are_refused_by_name(value):
+    source, target = network().state_dict(), network()
+    source["1.bias"][3] = value
+    with pytest.raises(ValueError, match=r"the weights are not all numbers \(NaN or infinite\): 1.bias; get"):
+        load_weights_(target, source)
+    load_weights_(target, source, new_head=("1",))
+
+
 def test_what_does_not_fit_is_named_and_nothing_is_loaded():
     target = network()
     before = target[0].weight.clone()

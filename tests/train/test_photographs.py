@@ -9,7 +9,7 @@ from safetensors.torch import load_file
 
 from sparsegate.cli import main
 from sparsegate.data import IMAGENET, Fit, Flip, Jitter, RandomCrop, Shift, load_data
-from sparsegate.methods import LearnedGates
+from sparsegate.methods import Dense, LearnedGates
 from sparsegate.penalty import Penalty
 from sparsegate.record import Record
 from sparsegate.train import Run, Watcher, augments_of, train, view_of
@@ -23,13 +23,16 @@ class Stopped(Exception):  # noqa: N818
 
 
 class Listener(Watcher):
-    """Hears what was decoded, and cuts the power after an epoch."""
+    """Hears what was decoded and noted, and cuts the power after an epoch."""
 
     def __init__(self, cut=0):
-        self.decodings, self.cut = [], cut
+        self.decodings, self.notes, self.cut = [], [], cut
 
     def decoded(self, done, total):
         self.decodings.append((done, total))
+
+    def noted(self, note):
+        self.notes.append(note)
 
     def measured(self, epoch):
         if epoch.epoch == self.cut:
@@ -70,9 +73,28 @@ def test_the_command_decodes_and_names_what_does_not_in_the_record_too(photograp
     assert note.endswith("val/blue/01.png")
 
 
+def test_what_is_noted_of_the_data_is_told_when_training_begins_and_goes_on_and_is_in_the_record_once(
+    photographs, tmp_path
+):
+    (photographs / "train" / "lost.png").touch()
+    run = small(data=str(photographs), method=Dense())
+    for listener in (Listener(cut=1), Listener(cut=2)):
+        with pytest.raises(Stopped):
+            train(run, folder=tmp_path, watch=listener, pack=False)
+        (note,) = listener.notes
+        assert note.endswith(": train/lost.png")
+    assert train(run, folder=tmp_path, pack=False).notes == (note,)
+
+
 def test_digits_are_not_stretched_to_the_size_of_another_network(digits, tmp_path):
     with pytest.raises(ValueError, match=r"resnet20 takes images of shape \(3, 32, 32\), .* has \(1, 28, 28\)"):
         train(small(data=str(digits)), folder=tmp_path)
+
+
+def test_colours_of_imagenet_are_not_for_grey_images(digits, tmp_path):
+    with pytest.raises(ValueError, match=r"normalise imagenet is for 3 colours, lenet300 takes images of shape \(1"):
+        train(Run(model="lenet300", data=str(digits), normalise="imagenet"), folder=tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_runs_changes_follow_from_its_settings(photographs, monkeypatch):

@@ -141,15 +141,27 @@ def _kill(words, folder, environment, delay=0.0):
     assert process.returncode == -9, "the run ended before it could be killed"
 
 
-def test_data_that_has_changed_in_between_is_an_error_and_nothing_is_lost(digits, tmp_path, as_idx):
+def fewer(split, count, num_classes):
+    """The first images of a split, with fewer classes."""
+    return split.images[:count, 0], split.labels[:count].clamp(max=num_classes - 1)
+
+
+@pytest.mark.parametrize(
+    ("count", "num_classes", "words"),
+    [(995, 10, "900 training images, and now it has 896"), (1000, 6, "10 classes, and now it has 6")],
+)
+def test_data_that_has_changed_in_between_is_an_error_and_nothing_is_lost(
+    count, num_classes, words, digits, tmp_path, as_idx
+):
     shutil.copytree(digits, tmp_path / "digits")
     run = Run(model="lenet300", data=str(tmp_path / "digits"), epochs=3, batch_size=100, method=SPARSE)
     with pytest.raises(PowerCutError):
         train(run, folder=tmp_path, watch=StopsAt(epoch=1))
-    fewer = mnist().train.part(0, 700)
-    for path in (tmp_path / "digits").glob("train-*"):
-        path.write_bytes(as_idx(fewer.images[:, 0] if "images" in path.name else fewer.labels))
+    for stem, split, left in (("train", mnist().train, count), ("t10k", mnist().test, 200)):
+        images, labels = fewer(split, left, num_classes)
+        (tmp_path / "digits" / f"{stem}-images-idx3-ubyte").write_bytes(as_idx(images))
+        (tmp_path / "digits" / f"{stem}-labels-idx1-ubyte").write_bytes(as_idx(labels))
     kept = sorted((tmp_path / run.name / "checkpoints").iterdir())
-    with pytest.raises(ValueError, match=r"made 9 batches an epoch, and now it makes \d; bring the old data back"):
+    with pytest.raises(ValueError, match=f"its data had {words}; bring the old data back, or begin anew: delete"):
         train(run, folder=tmp_path)
     assert sorted((tmp_path / run.name / "checkpoints").iterdir()) == kept

@@ -256,3 +256,9 @@ def test_settings_within_settings_come_back_as_they_were():
 def test_clipping_one_gradient_for_weights_and_gates_is_refused(update):
     with pytest.raises(ValueError, match="clip would shorten what moves the gates"):
         Run(clip=1.0, method=LearnedGates(update=update))
+
+
+@pytest.mark.parametrize(("part", "value"), [("begin", 0.3), ("freeze", 0.9), ("travel", 2.0), ("evenly", 0.5)])
+def test_a_part_of_a_target_without_a_wish_would_have_no_effect(part, value):
+    with pytest.raises(ValueError, match=f"{part} of a target would have no effect; ask for keep, weights or another"):
+        LearnedGates(target=Target(**{part: value}))

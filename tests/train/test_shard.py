@@ -13,6 +13,7 @@ from safetensors.torch import load_file
 from sparsegate.methods import Dense, LearnedGates, Magnitude
 from sparsegate.penalty import Penalty
 from sparsegate.record import Record
+from sparsegate.target import Target
 from sparsegate.train import Run, Watcher, train
 
 LAUNCH = ("-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2")
@@ -102,6 +103,12 @@ def test_a_killed_process_ends_the_run_with_what_to_do_and_the_same_command_goes
 def test_one_process_has_nobody_to_share_with(method, small, tmp_path):
     with pytest.raises(ValueError, match="one process has nobody to share with"):
         train(small(method=method), folder=tmp_path, shard=True)
+
+
+def test_the_dense_network_that_a_drop_counts_from_is_shared_out_too(small, tmp_path):
+    with pytest.raises(ValueError, match="one process has nobody to share with"):
+        train(small(method=LearnedGates(target=Target(max_drop=1.0))), folder=tmp_path, shard=True)
+    assert not list(tmp_path.iterdir())  # nor was it trained before that was said
 
 
 def test_a_method_that_needs_whole_weights_is_refused(small, tmp_path):

@@ -138,3 +138,16 @@ def test_an_average_changes_the_network_and_not_the_training(small, tmp_path):
     one, other = network(tmp_path, plain), network(tmp_path, averaged)
     assert ((one["fc1.weight"] == 0) == (other["fc1.weight"] == 0)).all()
     assert (one["fc1.weight"] != other["fc1.weight"]).any()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"normalise": "imagenet"}, "the teacher in .* has normalise data, this run imagenet; both see the same"),
+        ({"model": "resnet20"}, r"has images of shape \(1, 28, 28\), this run \(3, 32, 32\); both see the same images"),
+        ({}, "the teacher in .* does not fit .*, which has 3 classes: a teacher must have learned the same ones"),
+    ],
+)
+def test_a_teacher_that_sees_other_images_or_classes_is_refused(changes, message, small, teacher):
+    with pytest.raises(ValueError, match=message):
+        distil_of(small(distil=Teacher(str(teacher)), **changes), 3, torch.device("cpu"))

@@ -8,6 +8,8 @@ import json
 import math
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,26 +44,42 @@ def stored(source: Source, storing: Storing) -> Stored:
     """The squares of all photographs, decoded now or found from last time.
 
     The file is keyed by what the source says of its content. It is there whole or not at all, and of several processes
-    that want it one makes it and the others wait.
+    that want it one makes it and the others wait. Where it is there, nothing is written, so others may own the folder.
     """
     folder = storing.cache or Path(os.environ.get("SPARSEGATE_CACHE") or Path.home() / ".cache" / "sparsegate")
     settings = json.dumps([VERSION, storing.size, storing.bad_images])
-    key = hashlib.blake2b((settings + source.key()).encode(), digest_size=12).hexdigest()
+    content = (settings + source.key()).encode(errors="surrogateescape")  # a file's name may be any bytes
+    key = hashlib.blake2b(content, digest_size=12).hexdigest()
     about, squares, count = folder / f"{key}.json", folder / f"{key}.squares", len(source.labels())
-    folder.mkdir(parents=True, exist_ok=True)
-    with alone(folder / f"{key}.lock", "decoding the same photographs") as lock:
-        skipped = _found(about, count) if squares.exists() else None
-        if skipped is None:
-            _clear(folder, key)
-            skipped = _make(source, storing, squares, lock)
-            write_atomically(about, json.dumps({str(place): why for place, why in skipped.items()}).encode())
+    skipped = _found(about, squares, count)
+    if skipped is None:
+        with _writing(folder), alone(folder / f"{key}.lock", "decoding the same photographs") as lock:
+            skipped = _found(about, squares, count)  # by another process, while this one waited
+            if skipped is None:
+                _clear(folder, key)
+                skipped = _make(source, storing, squares, lock)
+                write_atomically(about, json.dumps({str(place): why for place, why in skipped.items()}).encode())
     kept = [place for place in range(count) if place not in skipped]
     images = _mapped(squares, (len(kept), 3, storing.size, storing.size))
     return Stored(images, kept, {source.name(place): why for place, why in skipped.items()})
 
 
-def _found(about: Path, count: int) -> dict[int, str] | None:
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    """Says what to do if a folder cannot be made or written to; errors of photographs are no such errors."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield
+    except OSError as error:
+        raise ValueError(
+            f"decoded photographs cannot be written to {folder} ({error}); set SPARSEGATE_CACHE to another folder"
+        ) from error
+
+
+def _found(about: Path, squares: Path, count: int) -> dict[int, str] | None:
     """Which photographs were skipped last time, and why; none if that is not known, and all is to be made anew."""
+    if not squares.exists():
+        return None
     try:
         skipped = {int(place): str(why) for place, why in json.loads(about.read_bytes()).items()}
     except (FileNotFoundError, ValueError, AttributeError):  # no file, a damaged one, or one of something else

@@ -31,33 +31,44 @@ class Layout:
     test: str
     num_labels: int
     """Labels before an image in a binary file; the last one counts. 0: pickles."""
+    num_classes: int
+
+    def lacking(self, folder: Path) -> list[str]:
+        """The files that a folder lacks."""
+        return [name for name in (*self.train, self.test) if not (folder / name).is_file()]
 
 
 LAYOUTS = (
-    Layout(tuple(f"{name}.bin" for name in BATCHES), "test_batch.bin", 1),
-    Layout(("train.bin",), "test.bin", 2),  # CIFAR-100: the coarse label stands before the fine one
-    Layout(BATCHES, "test_batch", 0),
-    Layout(("train",), "test", 0),
+    Layout(tuple(f"{name}.bin" for name in BATCHES), "test_batch.bin", 1, 10),
+    Layout(("train.bin",), "test.bin", 2, 100),  # CIFAR-100: the coarse label stands before the fine one
+    Layout(BATCHES, "test_batch", 0, 10),
+    Layout(("train",), "test", 0, 100),
 )
 
 
 def find_cifar(folder: Path) -> Callable[[], Dataset] | None:
     """What reads the CIFAR files in a folder, or in the one that their archives unpack to; none if there are none."""
-    for place in (folder / name for name in FOLDERS):
-        for layout in LAYOUTS:
-            if all((place / name).is_file() for name in (*layout.train, layout.test)):
-                return lambda place=place, layout=layout: _read(place, layout)  # type: ignore[misc]
+    found = [(place, layout) for place in (folder / name for name in FOLDERS) for layout in LAYOUTS]
+    for place, layout in found:
+        if not layout.lacking(place):
+            return lambda place=place, layout=layout: _read(place, layout)  # type: ignore[misc]
+    for place, layout in found:
+        lacking = layout.lacking(place)
+        if layout.num_classes == 10 and len(lacking) <= len(BATCHES):
+            raise ValueError(f"{place} has files of CIFAR-10, but lacks {', '.join(lacking)}; get the archive again")
     return None
 
 
 def _read(folder: Path, layout: Layout) -> Dataset:
-    parts = [_split(folder / name, layout.num_labels) for name in layout.train]
+    parts = [_split(folder / name, layout) for name in layout.train]
     whole = Split(torch.cat([part.images for part in parts]), torch.cat([part.labels for part in parts]))
-    return Dataset.divided(whole, _split(folder / layout.test, layout.num_labels))
+    return Dataset.divided(whole, _split(folder / layout.test, layout))
 
 
-def _split(path: Path, num_labels: int) -> Split:
-    images, labels = _unpickled(path) if num_labels == 0 else _rows(path, num_labels)
+def _split(path: Path, layout: Layout) -> Split:
+    images, labels = _rows(path, layout.num_labels) if layout.num_labels else _unpickled(path)
+    if strange := [label for label in labels.tolist() if not 0 <= label < layout.num_classes]:
+        raise ValueError(f"{path} is damaged: a label is {strange[0]}, of {layout.num_classes} classes; get it again")
     return Split(torch.from_numpy(images.reshape(-1, 3, 32, 32).copy()), torch.from_numpy(labels.astype(np.int64)))
 
 
@@ -78,7 +89,7 @@ def _unpickled(path: Path) -> tuple[Any, Any]:
         images = value[b"data"]
         labels = np.asarray(value[b"fine_labels"] if b"fine_labels" in value else value[b"labels"])
         fits = images.dtype == np.uint8 and images.shape == (len(labels), PIXELS) and labels.dtype.kind == "i"
-    except (pickle.UnpicklingError, EOFError, KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
+    except Exception as error:  # bytes that mean nothing raise whatever they come upon
         raise ValueError(f"{path} is not a batch of CIFAR, or is damaged ({error}); get the file again") from error
     if not fits:
         raise ValueError(f"{path} is not a batch of CIFAR: its images are {images.dtype} of shape {images.shape}")

@@ -72,6 +72,12 @@ class Dataset:
         """One more than the largest label of any split."""
         return 1 + max(int(split.labels.max()) for split in (self.train, self.validation, self.test))
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many classes and images there are: if one of these is another one, so is the data."""
+        splits = {"training": self.train, "validation": self.validation, "test": self.test}
+        return {"classes": self.num_classes} | {f"{name} images": len(split) for name, split in splits.items()}
+
     @cached_property
     def normalise(self) -> Normalise:
         """Makes the bytes of training images zero in the mean, with a standard deviation of one, in each colour."""

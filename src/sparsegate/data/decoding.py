@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import multiprocessing
 import os
+import shutil
 import signal
 import threading
 import time
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -55,6 +57,12 @@ def _workers(source: Source, path: Path, size: int, lock: int) -> Iterator[Proce
         with ProcessPoolExecutor(several, context, _begin, (source, path, size, lock, os.getpid())) as workers:
             try:
                 yield workers
+            except BrokenProcessPool as error:
+                free = shutil.disk_usage(path.parent).free
+                raise ValueError(
+                    f"a process that decoded photographs was killed: the memory is full, or {path.parent}, which has "
+                    f"{free / 1e9:.1f} GB free; make room, or set SPARSEGATE_CACHE to a folder on another disk"
+                ) from error
             except BaseException:  # an interrupt too: a million images would be decoded before it was heard
                 workers.shutdown(wait=False, cancel_futures=True)
                 raise

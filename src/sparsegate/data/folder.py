@@ -70,7 +70,7 @@ class FolderSource(Source):
 
     def name(self, place: int) -> str:
         """The file's path."""
-        return str(self.folder / self.files[place].name)
+        return _readable(self.folder / self.files[place].name)
 
     def read(self, place: int) -> bytes:
         """The file's content."""
@@ -105,9 +105,10 @@ def _check_same(train: list[str], test: list[str], folder: Path, test_name: str)
 
 
 def _listed(folder: Path, split: str, classes: list[str]) -> tuple[list[File], list[str]]:
-    """Every image of a split, and the names of files that are not taken for one."""
+    """Every image of a split, and the names of files that are not taken for one, those beside the classes first."""
     files: list[File] = []
-    strays: list[str] = []
+    beside = [path for path in (folder / split).iterdir() if path.is_file() and not path.name.startswith(".")]
+    strays = sorted(_readable(path.relative_to(folder)) for path in beside)
     for label, name in enumerate(classes):
         place = folder / split / name
         with os.scandir(place) as entries:
@@ -117,7 +118,7 @@ def _listed(folder: Path, split: str, classes: list[str]) -> tuple[list[File], l
             raise ValueError(f"{place} has no images; known endings are {', '.join(ENDINGS)}")
         files += sorted(_file(f"{name}/{entry.name}", label, entry.stat()) for entry in images)
         others = [Path(entry) for entry in found if not (_is_image(entry) or entry.name.startswith("."))]
-        strays += sorted(str(file.relative_to(folder)) for other in others for file in _files(other))
+        strays += sorted(_readable(file.relative_to(folder)) for other in others for file in _files(other))
     return files, strays
 
 
@@ -132,6 +133,11 @@ def _is_image(entry: os.DirEntry[str]) -> bool:
 def _files(path: Path) -> list[Path]:
     """The file, or those in a folder and in all within it."""
     return [each for each in (path, *path.rglob("*")) if each.is_file()]
+
+
+def _readable(path: Path) -> str:
+    """The path, with marks for bytes that are no text, which nothing can show."""
+    return os.fsencode(path).decode(errors="replace")
 
 
 def _told(strays: list[str]) -> str:

@@ -41,6 +41,8 @@ def gathered(train: Source, num_train: int, test: Source, storing: Storing, note
     To the notes it adds what did not decode.
     """
     squares, tests = stored(train, storing), stored(test, storing)
+    _check_classes(train, squares, num_train)
+    _check_classes(test, tests, len(test.labels()))
     whole = _split(squares, train)
     cut = bisect.bisect_left(squares.kept, num_train)  # some before it may have been skipped
     if not 0 < cut < len(whole):
@@ -53,6 +55,18 @@ def gathered(train: Source, num_train: int, test: Source, storing: Storing, note
         resizable=True,
         notes=(*notes, *([told(skipped)] if skipped else [])),
     )
+
+
+def _check_classes(source: Source, squares: Stored, count: int) -> None:
+    """Refuses a class of which none of the first `count` photographs is left."""
+    labels = source.labels()
+    kept = {labels[place] for place in squares.kept if place < count}
+    for place in range(count):
+        if labels[place] not in kept:
+            raise ValueError(
+                f"no image is left of the class of {source.name(place)} after those that do not decode; mend some of "
+                "them, or take the class out"
+            )
 
 
 def _split(squares: Stored, source: Source) -> Split:

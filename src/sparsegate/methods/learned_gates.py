@@ -189,6 +189,11 @@ class LearnedGates(Method):
         idle = [name for name, value in defaults.items() if getattr(self, name) != value]
         if self.target and idle:
             raise ValueError(f"with a target, {' and '.join(idle)} would have no effect; leave one or the other out")
+        if not self.target and self.target != Target():
+            parts = [each.name for each in fields(Target) if getattr(self.target, each.name) != each.default]
+            raise ValueError(
+                f"{' and '.join(parts)} of a target would have no effect; ask for keep, weights or another"
+            )
         if self.target.listen and (self.graded or self.keep is not None or self.keeps):
             raise ValueError("gates that listen get their places from the loss; leave keep, keeps and graded out")
         if self.target and self.update != "apart":

@@ -27,6 +27,8 @@ def load_weights_(model: nn.Module, tensors: Mapping[str, Tensor], *, new_head: 
     given = {name: tensor for name, tensor in tensors.items() if not _names(new_head, name)}
     if complaint := _complaint(wanted, given):
         raise ValueError(f"the weights are not those of this model: {complaint}")
+    if strange := [name for name, each in given.items() if each.is_floating_point() and not each.isfinite().all()]:
+        raise ValueError(f"the weights are not all numbers (NaN or infinite): {_listed(strange)}; get the file again")
     model.load_state_dict(given, strict=False)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,24 +65,38 @@ class Checkpoints:
 
     def resume(self, model: nn.Module, optimizers: Sequence[Optimizer]) -> tuple[int, dict[str, Any]]:
         """Loads the newest checkpoint into model and optimisers; step 0 and no notes if there is none."""
-        files = self._files()
-        if not files:
+        if not self._files():
             return 0, {}
-        try:
-            with safe_open(files[-1], framework="pt") as file:
-                about = file.metadata() or {}
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        except (SafetensorError, OSError) as error:
-            raise ValueError(
-                f"the checkpoint {files[-1]} cannot be read ({error}); delete it to resume before it"
-            ) from error
-        if about.get("run") != self.run:
-            raise ValueError(
-                f"the checkpoint {files[-1]} is of another run ({about.get('run')}); this is {self.run}: "
-                "use another --folder, or delete it"
-            )
+        with self._opened() as (file, about):
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         _load(model, optimizers, tensors, json.loads(about["groups"]))
         return int(about["step"]), json.loads(about["notes"])
+
+    def notes(self) -> dict[str, Any]:
+        """The notes of the newest checkpoint, by which one knows whether it can be loaded; none if there is none."""
+        if not self._files():
+            return {}
+        with self._opened() as (_, about):
+            notes: dict[str, Any] = json.loads(about["notes"])
+            return notes
+
+    @contextmanager
+    def _opened(self) -> Iterator[tuple[Any, dict[str, str]]]:
+        """The newest checkpoint, and what it says about itself."""
+        newest = self._files()[-1]
+        try:
+            with safe_open(newest, framework="pt") as file:
+                about = file.metadata() or {}
+                if about.get("run") != self.run:
+                    raise ValueError(
+                        f"the checkpoint {newest} is of another run ({about.get('run')}); this is {self.run}: "
+                        "use another --folder, or delete it"
+                    )
+                yield file, about
+        except (SafetensorError, OSError) as error:
+            raise ValueError(
+                f"the checkpoint {newest} cannot be read ({error}); delete it to resume before it"
+            ) from error
 
     def _files(self) -> list[Path]:
         return sorted(self.folder.glob("step-*.safetensors"))

@@ -54,13 +54,15 @@ class RunFolder:
         path = self.path / "record.json"
         return Record.load(path) if path.exists() and self.network.exists() else None
 
-    def check_batches(self, before: int | None, now: int) -> None:
-        """Refuses to go on with data that makes another number of batches an epoch than when the run was left."""
-        if before not in (None, now):
-            raise ValueError(
-                f"this run was interrupted when its data made {before} batches an epoch, and now it makes {now}; bring "
-                f"the old data back, or begin anew: delete {self.path}"
-            )
+    def check_data(self, counts: dict[str, int]) -> None:
+        """Refuses to go on with data of which these counts are others than when the run was left."""
+        before = self.checkpoints.notes()
+        for what, count in counts.items():
+            if before.get(what, count) != count:
+                raise ValueError(
+                    f"this run was interrupted when its data had {before[what]:,} {what}, and now it has {count:,}; "
+                    f"bring the old data back, or begin anew: delete {self.path}"
+                )
 
     @contextmanager
     def opened(self) -> Iterator[None]:

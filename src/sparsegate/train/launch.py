@@ -51,7 +51,8 @@ def train(
     Checkpoints are written after every `save_every` epochs; without `pack` no small files are made of the network.
     With `shard`, several processes hold a part of the model each (FSDP2) instead of the whole (DDP).
     """
-    run = _settled(run, lambda dense: train(dense, folder=folder, watch=watch, save_every=save_every, pack=pack))
+    options: dict[str, Any] = {"folder": folder, "watch": watch, "save_every": save_every, "pack": pack, "shard": shard}
+    run = _settled(run, lambda dense: train(dense, **options))
     place = RunFolder(Path(folder) / run.name, run, save_every, pack)
     if (record := place.record()) is not None:
         return record

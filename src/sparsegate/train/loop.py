@@ -72,7 +72,7 @@ class Loop:
         )
         self.num_weights, self.baseline, self.shard = num_weights, baseline, shard
         self.rebuilt = False
-        self.notes: list[str] = list(data.notes)
+        self.notes, self.data_notes, self.counts = list(data.notes), data.notes, data.counts
         self._shown: dict[str | tuple[str, type[Warning], int], int] = {}
         self._install(model)
         self.teacher = distil_of(run, data.num_classes, device) if run.distil else None
@@ -82,9 +82,9 @@ class Loop:
 
     def train(self, command: str) -> Record:
         """Runs the steps that are left, then finishes."""
+        self.place.check_data(self.counts)
         self._rebuild(self.place.checkpoints.last_step() // len(self.batches))
         step, notes = self.place.checkpoints.resume(self.model, self._saved())
-        self.place.check_batches(notes.get("batches"), len(self.batches))
         self.epochs = [Epoch.from_json(each) for each in notes.get("epochs", [])]
         self.notes, self.seconds = notes.get("notes", self.notes), notes.get("seconds", 0.0)
         self.first_gates = tuple(notes.get("first_gates", ()))
@@ -93,6 +93,8 @@ class Loop:
             self.first_gates = reading.histogram
         steps = self.run.epochs * len(self.batches)
         self.watch.began(self.run, self.place.path, step, steps, self.num_weights)
+        for note in self.data_notes:  # at once: what is wrong with the data is worth knowing before a week's work
+            self.watch.noted(note)
         for number in range(step // len(self.batches), self.run.epochs):
             if self._may_stop():
                 break
@@ -256,7 +258,7 @@ class Loop:
                 "notes": self.notes,
                 "seconds": self.seconds,
                 "first_gates": self.first_gates,
-                "batches": len(self.batches),
+                **self.counts,
             }
             self.place.checkpoints.save(step, self.model, self._saved(), notes, write=main)
         self.accelerator.wait_for_everyone()
