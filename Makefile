@@ -2,16 +2,21 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+SEED ?= $(shell $(PYTHON) -c 'import random; print(random.randrange(10**6))')
 SETUP := pyproject.toml constraints.txt setup.py $(wildcard src/sparsegate/kernels/c*/*)
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-slow test-browser check sanitize bench clean
+.PHONY: demo test test-random test-slow test-browser check sanitize bench clean
 
 demo: $(VENV)/.ready ## train a sparse LeNet-5 on MNIST (six or seven minutes on two cores)
 	$(BIN)/sparsegate train lenet5-demo
 
 test: $(VENV)/.ready-dev ## the fast tests: no network, no GPU
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+
+test-random: SEED := $(SEED) # drawn once
+test-random: $(VENV)/.ready-dev ## the fast tests on fresh random cases; make test-random SEED=7 repeats those of seed 7
+	SPARSEGATE_SEED=$(SEED) $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder --hypothesis-seed=$(SEED)
 
 test-slow: $(VENV)/.ready-dev ## the tests that take minutes
 	$(BIN)/python -m pytest -m slow

@@ -1,9 +1,12 @@
 """Tests check the shapes and types in every signature of the package."""
 
 import os
+import random
 import warnings
+import zlib
 from importlib.util import find_spec
 
+import numpy as np
 import pytest
 from hypothesis import settings
 from jaxtyping import install_import_hook
@@ -18,8 +21,11 @@ if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")  # Triton's kernels run in its interpreter
 collect_ignore_glob = ["tests/scripts/*"] + ([] if find_spec("triton") else ["src/sparsegate/*/triton_*kernels.py"])
 torch.set_num_threads(1)  # many small tensors; and two processes share the cores in some tests
-settings.register_profile("any machine", deadline=None)  # others may be busy beside us
-settings.load_profile("any machine")
+SEED = os.environ.get("SPARSEGATE_SEED")
+"""Unset, every run of the tests draws the same cases; `make test-random` sets it and prints it."""
+settings.register_profile("repeatable", deadline=None, derandomize=True, database=None)
+settings.register_profile("random", deadline=None, print_blob=True)
+settings.load_profile("random" if SEED else "repeatable")
 
 LONG = ("test_several_processes", "test_shard", "test_compile", "test_resume", "test_methods", "test_to_c")
 """Files that take long with few tests: begun last, they would keep one process busy when the others have ended."""
@@ -28,3 +34,11 @@ LONG = ("test_several_processes", "test_shard", "test_compile", "test_resume", "
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Those first; all others in their order."""
     items.sort(key=lambda item: item.path.stem not in LONG)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Random numbers depend on the test and on SEED only, not on the tests that ran before in this process."""
+    seed = zlib.crc32(f"{SEED or ''}{item.nodeid}".encode())
+    torch.default_generator.manual_seed(seed)
+    np.random.seed(seed)
+    random.seed(seed)

@@ -5,12 +5,12 @@ from importlib.util import find_spec
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from sparsegate.runtime import pack
-from sparsegate.runtime.triton_cut import Cut
+from sparsegate.runtime.triton_cut import Cut, fits
 from sparsegate.runtime.triton_linear import Plan, add_chunks, linear, reference_linear, unpack
 from sparsegate.runtime.triton_tile import Tile
 
@@ -76,11 +76,21 @@ def test_one_image_is_multiplied(rows, columns, keep, dtype, relu, tile):
 )
 def test_one_image_is_multiplied_in_chunks_of_any_cut(rows, columns, keep, dtype, relu, cut):
     weight, bias = layer(rows, columns, keep, dtype)
+    assume(fits(cut, (weight != 0).sum(1).cpu().numpy()))
     packed, x = pack(weight, bias, relu=relu), torch.randn(1, columns, device=DEVICE).to(dtype)
     add_chunks(packed, cut=cut)
     assert packed.format is not None
     assert packed.format.cut == cut
     assert_near(packed(x), x, weight, bias, relu)
+
+
+@pytest.mark.parametrize(("rows", "columns", "cut"), [(20, 49, CUTS[2]), (17, 57, CUTS[2]), (20, 4, Cut(2, 4, 4, 8))])
+def test_a_cut_without_room_for_all_rows_is_refused(rows, columns, cut):
+    weight, bias = layer(rows, columns, 1.0, torch.bfloat16)
+    packed = pack(weight, bias, relu=False)
+    with pytest.raises(ValueError, match="has no room for the .* words of this layer; give it more programs"):
+        add_chunks(packed, cut=cut)
+    assert packed.format is None
 
 
 @needs_triton

@@ -79,18 +79,18 @@ def inputs_of(example: Example) -> tuple[Tensor, ...]:
 
 
 class _Shapes(fx.Interpreter):
-    """Runs a graph and notes the shapes of its tensors."""
+    """Runs a graph and notes the shapes and types of its tensors."""
 
     def run_node(self, n: fx.Node) -> Any:
         """The node's value."""
         value = super().run_node(n)
         if isinstance(value, Tensor):
-            n.meta["shape"] = tuple(value.shape)
+            n.meta["shape"], n.meta["dtype"] = tuple(value.shape), value.dtype
         return value
 
 
 def trace(model: nn.Module, example: Example) -> fx.Graph:
-    """The operations of a model's forward; in their `meta`, the `shape` of what they make of the example."""
+    """The operations of a model's forward; in their `meta`, `shape` and `dtype` of what they make of the example."""
     try:
         with unchecked():
             traced = fx.symbolic_trace(model)

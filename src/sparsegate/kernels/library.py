@@ -21,7 +21,7 @@ SIGNATURES = {
     "sg_fastfood": (*(POINTER, LONG, LONG, LONG, LONG), *(POINTER,) * 6, INT),
     "sg_gaps_write": (POINTER, LONG, POINTER, LONG, INT, POINTER, LONG, INT, POINTER, LONG, INT, INT),
     "sg_variant": (),
-    "sg_winograd": (POINTER, POINTER, POINTER, LONG, LONG, POINTER, LONG, LONG),
+    "sg_winograd": (POINTER, POINTER, POINTER, LONG, POINTER, LONG, LONG),
     "sg_winograd_scratch": (POINTER, LONG),
 }
 

@@ -83,7 +83,7 @@ def together(pieces: Sequence[Piece]) -> int:
     """How many images go through these layers at a time."""
     largest = max(prod((len(layer.weight), *layer.conv_shape)) for layer in (piece.layer() for piece in pieces))
     few = max(1, NEAR // (4 * largest))
-    return few if few < LANES else few // LANES * LANES  # which makes good mosaics
+    return few if few < LANES else few // LANES * LANES
 
 
 def dense_part(pieces: Sequence[Piece], kernels: Sequence[str]) -> DensePart:

@@ -9,10 +9,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.compiler import is_compiling, is_dynamo_compiling
 
 from sparsegate.compress import copied
 
 from .choice import Choice, load_choices, save_choices
+from .compiled import INFERENCE_ONLY, UNTRACED, call_by_name, register
 from .contest import forced, measured
 from .part import Direct
 from .pieces import check_trace, pieces, traced
@@ -34,6 +36,8 @@ class SparseNetwork(nn.Module):
         self._plans: dict[int, Callable[[Tensor], Tensor]] = {}
         self._direct: dict[torch.Size, Direct] = {}
         self._anchor = torch.zeros((), requires_grad=True)
+        self._output: tuple[tuple[int, ...], torch.dtype] = (), example.dtype
+        self._name = register(self)
         self.__dict__["model"] = made = copied(model).eval().requires_grad_(False)
         # What is the model's is this network's own, under the same names: state dicts fit, those of a parent too.
         self._modules, self._parameters, self._buffers = made._modules, made._parameters, made._buffers
@@ -42,17 +46,20 @@ class SparseNetwork(nn.Module):
 
     def __call__(self, x: Tensor) -> Tensor:
         """As of any module; where nobody asks for more, the plan for inputs of this shape is all that runs."""
-        direct = self._direct.get(x.shape)
-        if direct is not None and (out := direct(x)) is not NotImplemented:
-            return out  # type: ignore[no-any-return]
-        return super().__call__(x)  # type: ignore[no-any-return]
+        if is_dynamo_compiling():
+            return call_by_name(self._uncast(x), self._name)
+        try:
+            out = self._direct[x.shape](x)
+        except (KeyError, AttributeError):  # the first of its shape, or no tensor
+            out = NotImplemented
+        return super().__call__(x) if out is NotImplemented else out
 
     def forward(self, x: Tensor) -> Tensor:
         """The model's output, by the choice for the batch size nearest to this one."""
-        if torch._C._is_tracing():  # by torch.jit
-            raise RuntimeError(
-                "torch.jit.trace would record one output; trace the ordinary model, not a sparse network"
-            )
+        if not isinstance(x, Tensor):
+            raise ValueError(f"a sparse network takes one batch of inputs, a tensor, got {type(x).__name__}")
+        if torch._C._is_tracing() or is_compiling():  # by torch.jit or torch.export
+            raise RuntimeError(UNTRACED)
         if torch.is_autocast_enabled(self.example.device.type):
             with torch.autocast(self.example.device.type, enabled=False):  # kernels have the type they were packed in
                 return self.forward(x.to(self.example.dtype))
@@ -63,6 +70,20 @@ class SparseNetwork(nn.Module):
             return plan(x)
         return _InferenceOnly.apply(plan, x, self._anchor)  # type: ignore[no-any-return,no-untyped-call]
 
+    def _uncast(self, x: Tensor) -> Tensor:
+        """What layers under autocast give, in the type that the kernels were packed in."""
+        return x.to(self.example.dtype) if torch.is_autocast_enabled(self.example.device.type) else x
+
+    def empty_output(self, x: Tensor) -> Tensor:
+        """A tensor like what `forward` gives, for compilers, which do not call it."""
+        shape, dtype = self._output
+        if shape[:1] != self.example.shape[:1]:
+            raise RuntimeError(
+                f"torch.compile needs outputs of which there are as many as inputs; {len(self.example)} inputs give a "
+                f"tensor of {shape}: compile what comes before and after the sparse network"
+            )
+        return x.new_empty((x.shape[0], *shape[1:]), dtype=dtype)
+
     def use(self, *choices: Choice) -> None:
         """Runs by these choices from now on."""
         if not choices:
@@ -70,8 +91,10 @@ class SparseNetwork(nn.Module):
         graph, plans = traced(self.model, self.example), {}
         for choice in choices:
             plans[choice.batch] = planned(self.model, graph, choice.kernels, channels_last=choice.channels_last)
+        output = graph.graph.output_node().all_input_nodes[0].meta
         zeros = {piece.name: piece.sparsity for piece in pieces(graph)}
         now = tuple(choice.with_sparsities(zeros) for choice in choices)
+        self._output = output["shape"], output["dtype"]
         self.__dict__.update(choices=now, _plans=plans, _direct={})  # a layer may be called choices, too
 
     def choose(self, batches: Sequence[int] | None = None) -> None:

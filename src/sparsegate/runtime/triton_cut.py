@@ -73,7 +73,7 @@ def choose_cut(counts: Numbers, num_columns: int, multiprocessors: int) -> Cut |
     least = max(8, power_of_two(-(-len(counts) // multiprocessors)))
     most = (2 * least,) if is_uneven(counts) else (least, 2 * least)  # short rows are taken together
     cuts = (Cut(multiprocessors, warps, each, rows) for warps, each in SHAPES for rows in most)
-    return next((cut for cut in cuts if _fits(cut, counts)), None)
+    return next((cut for cut in cuts if fits(cut, counts)), None)
 
 
 def is_uneven(counts: Numbers) -> bool:
@@ -85,12 +85,14 @@ def is_uneven(counts: Numbers) -> bool:
     return int(counts.max(initial=0)) * len(counts) >= UNEVEN * int(counts.sum())
 
 
-def _fits(cut: Cut, counts: Numbers) -> bool:
+def fits(cut: Cut, counts: Numbers) -> bool:
+    """Whether every program of the cut has room for its chunks of rows with so many words."""
     sizes = cut.sizes(counts)
     if sizes.sum() > cut.programs * cut.threads:  # it need not be tried
         return False
     has_room = cut.rows * power_of_two(int(sizes.max())) <= MAX_SUMS * cut.threads
-    return has_room and fullest(sizes, begins(cut, counts)) <= cut.threads
+    firsts = begins(cut, counts)
+    return has_room and firsts[-1] == len(counts) and fullest(sizes, firsts) <= cut.threads
 
 
 def fullest(sizes: Numbers, firsts: Numbers) -> int:

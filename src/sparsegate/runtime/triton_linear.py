@@ -15,7 +15,7 @@ from sparsegate.kernels import Launch
 from .bands import Band
 from .bands import cut as cut_bands
 from .chunks import Format, Words, make
-from .triton_cut import Cut, choose_cut
+from .triton_cut import Cut, choose_cut, fits
 from .triton_launch import begins_early, filled, is_aligned, multiprocessors, on_device, places, settle
 from .triton_tile import Tile, choose, power_of_two
 from .triton_words import KINDS, decode, encode, kind_of
@@ -133,6 +133,11 @@ def add_chunks(packed: PackedLinear, *, cut: Cut | None = None) -> None:
     row, column, value, bias = (each.cpu() for each in (row, column, value, bias))
     words = Words(row.numpy(), column.numpy(), value.numpy(), bias.numpy(), packed.in_features)
     size = multiprocessors(weight.device) if weight.is_cuda else USUAL_MULTIPROCESSORS
+    if cut is not None and not fits(cut, words.counts):
+        raise ValueError(
+            f"{cut} has no room for the {int(words.counts.sum())} words of this layer; give it more programs, warps or "
+            f"words a thread, or leave cut out to have one chosen"
+        )
     found = cut or choose_cut(words.counts, packed.in_features, size)
     records, packed.format = make(words, found) if found else (np.empty(0, np.int32), None)
     packed.chunks = torch.from_numpy(records).to(weight.device)

@@ -28,14 +28,13 @@ FAR = 4 * 1024 * 1024
 LEAST, MANY = 28, 112
 """Tiles of a block, at least, and with weights from afar."""
 STRIP = 2 * LANES
-SIDES = (1, 2, 3, 4)
 
 
 class CWinograd(ctypes.Structure):
     """`Winograd` of winograd.h."""
 
     _fields_ = (
-        *((name, LONG) for name in ("channels", "rows", "height", "width", "pad_y", "pad_x", "pitch_y", "pitch_x")),
+        *((name, LONG) for name in ("channels", "rows", "height", "width", "pad_y", "pad_x")),
         *((name, LONG) for name in ("conv_height", "conv_width", "tile", "out_tile", "relu", "pool", "block")),
         ("weight", POINTER),
         ("bias", POINTER),
@@ -96,12 +95,11 @@ class Winograd:
         bias = torch.zeros(rows) if layer.bias is None else layer.bias.detach().float().contiguous()
         weight = packed(layer.weight, tile)
         block = MANY if weight.nbytes > FAR else max(LEAST, NEAR // (4 * tile**2 * (channels + rows)))
-        self._pitch = tuple(size + pad for size, pad in zip(layer.in_shape[1:], layer.padding, strict=True))
-        self._side: dict[int, int] = {}
-        sizes = (channels, rows, *layer.in_shape[1:], *layer.padding, *self._pitch, *layer.conv_shape)
+        sizes = (channels, rows, *layer.in_shape[1:], *layer.padding, *layer.conv_shape)
         settings = (tile, tile + 1 - taps, layer.relu, layer.pool, block)
         self._packed = CWinograd(*sizes, *settings, weight.ctypes.data, bias.data_ptr())
-        self._work = self.num_tiles(1, 1) * weight.size // LANES  # of one image
+        num_tiles = prod(-(-size // (tile + 1 - taps)) for size in layer.conv_shape)
+        self._work = num_tiles * weight.size // LANES  # of one image
         self._keep: tuple[Any, ...] = (weight, bias)
         self._address, self._run = ctypes.addressof(self._packed), KERNELS.sg_winograd
         self.scratch = int(KERNELS.sg_winograd_scratch(self._address, 1))
@@ -114,23 +112,8 @@ class Winograd:
         threads = min(torch.get_num_threads(), 1 + len(images) * self._work // WORTH_A_THREAD)
         out = torch.empty((len(images), *self.layer.out_shape), memory_format=torch.channels_last)
         memory = scratch(self.scratch * threads)
-        side = self._side.get(len(images)) or self.side_for(len(images))
-        self._run(self._address, images.data_ptr(), out.data_ptr(), len(images), side, memory, threads, variant)
+        self._run(self._address, images.data_ptr(), out.data_ptr(), len(images), memory, threads, variant)
         return out
-
-    def side_for(self, count: int) -> int:
-        """How many images side by side, in both directions, make the fewest tiles: 13 by 13 places waste a third alone.
-
-        A pool's windows, and paddings wider than the taps, would cross from one image to the next.
-        """
-        apart = self.layer.pool == 1 and max(self.layer.padding) < self.layer.weight.shape[-1]
-        self._side[count] = min(SIDES if apart else SIDES[:1], key=lambda side: self.num_tiles(count, side))
-        return self._side[count]
-
-    def num_tiles(self, count: int, side: int) -> int:
-        """Tiles of so many images in mosaics of side by side."""
-        step, sizes = self.tile + 1 - self.layer.weight.shape[-1], zip(self._pitch, self.layer.conv_shape, strict=True)
-        return -(-count // side**2) * prod(-(-((side - 1) * pitch + size) // step) for pitch, size in sizes)
 
 
 def packed(weight: Float[Tensor, "rows channels taps taps"], tile: int) -> NDArray[np.float32]:

@@ -36,16 +36,15 @@ KERNEL int64_t sg_winograd_scratch(const Winograd *conv, int64_t num_threads)
     return num_threads * (conv->channels + inputs_of(conv) + sums);
 }
 
-/* Sends `count` images through the convolution, in mosaics of side by side of them, which a pool does not allow. With few
- * blocks of tiles threads share each, otherwise a block is one's. */
-KERNEL int64_t sg_winograd(const Winograd *conv, const float *in, float *out, int64_t count, int64_t side, float *scratch,
+/* Sends `count` images through the convolution. With few blocks of tiles the threads share each block, otherwise each thread
+ * has blocks of its own. */
+KERNEL int64_t sg_winograd(const Winograd *conv, const float *in, float *out, int64_t count, float *scratch,
                            int64_t num_threads, int64_t variant)
 {
     const RunTiles run = run_for(variant);
-    const int64_t down = ((side - 1) * conv->pitch_y + conv->conv_height + conv->out_tile - 1) / conv->out_tile;
-    const int64_t across = ((side - 1) * conv->pitch_x + conv->conv_width + conv->out_tile - 1) / conv->out_tile;
-    const int64_t num_mosaics = (count + side * side - 1) / (side * side);
-    const int64_t all_tiles = num_mosaics * down * across, num_blocks = (all_tiles + conv->block - 1) / conv->block;
+    const int64_t down = (conv->conv_height + conv->out_tile - 1) / conv->out_tile;
+    const int64_t across = (conv->conv_width + conv->out_tile - 1) / conv->out_tile;
+    const int64_t all_tiles = count * down * across, num_blocks = (all_tiles + conv->block - 1) / conv->block;
     const int64_t block = num_blocks ? (all_tiles + num_blocks - 1) / num_blocks : 0; /* as equal as can be */
     const int together = num_threads > 1 && num_blocks < 4 * num_threads;
 #pragma omp parallel num_threads(num_threads) if (num_threads > 1)
@@ -53,7 +52,7 @@ KERNEL int64_t sg_winograd(const Winograd *conv, const float *in, float *out, in
         int me = omp_get_thread_num(), all = omp_get_num_threads();
         float *mine = scratch + (together ? 0 : me) * sg_winograd_scratch(conv, 1);
         float *inputs = mine + conv->channels;
-        Tiles tiles = {conv, in, out, mine, inputs, inputs + inputs_of(conv), count, side, down, across, 0, 0, 0, 1};
+        Tiles tiles = {conv, in, out, mine, inputs, inputs + inputs_of(conv), down, across, 0, 0, 0, 1};
         if (!together || me == 0)
             memset(mine, 0, (size_t)conv->channels * sizeof(float));
         tiles.part = together ? me : 0;

@@ -11,7 +11,6 @@ typedef struct {
     int64_t channels, rows; /* that come in and go out: multiples of sixteen */
     int64_t height, width;  /* of the input */
     int64_t pad_y, pad_x;
-    int64_t pitch_y, pitch_x; /* from an image to the next in a mosaic, where neighbours share their padding */
     int64_t conv_height, conv_width; /* of the output before pooling */
     int64_t tile;                    /* 6 or 8 inputs in each direction */
     int64_t out_tile;                /* tile + 1 - taps outputs, for three taps or five */
@@ -21,8 +20,8 @@ typedef struct {
     const float *bias;               /* [rows] */
 } Winograd;
 
-/* What one thread does: its part of the tiles from `first` on. Tiles lie on mosaics of side by side images, so that fewer of
- * them reach beyond an image; a tile's number counts mosaics, lines and columns. */
+/* What one thread does: its part of the tiles from `first` on. A tile's number counts images, lines and columns. No tile spans
+ * two images: whatever one image holds, NaN or infinity too, the outputs of the others do not change. */
 typedef struct {
     const Winograd *conv;
     const float *in; /* [images][height][width][channels] */
@@ -30,8 +29,7 @@ typedef struct {
     float *zeros;    /* [channels], for what is outside of an image */
     float *inputs;   /* [tile^2][groups of tiles][channels / 16][group][16], and 16 floats after each of the tile^2 */
     float *sums;     /* [tile^2][tiles][rows], and 16 floats after each */
-    int64_t images, side;  /* all images, and how many a mosaic has in a line */
-    int64_t down, across;  /* tiles of a mosaic */
+    int64_t down, across;  /* tiles of an image */
     int64_t first, count;
     int part, num_parts;
 } Tiles;

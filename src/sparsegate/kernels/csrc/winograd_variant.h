@@ -4,31 +4,16 @@
 
 #define GROUP (MAX_TILE / 2) /* tiles whose sums for two vectors of rows fit into the registers */
 
-/* For `count` places of a mosaic in one direction, from `first` on: which image each is in, and where in it, or -1. */
-INLINE void NAME(axis)(const Tiles *tiles, int64_t count, int64_t first, int64_t pitch, int64_t size, int64_t *image,
-                       int64_t *inside)
+/* Where the count by count places from (top, left) on are in image number `image` of height by width by depth floats, or -1
+ * outside of it. */
+INLINE void NAME(places)(int64_t image, int64_t count, int64_t top, int64_t left, int64_t height, int64_t width,
+                         int64_t depth, int64_t *place)
 {
-    for (int64_t i = 0; i < count; i++) {
-        const int64_t at = first + i, number = tiles->side > 1 && at >= 0 ? at / pitch : 0, rest = at - number * pitch;
-        image[i] = number;
-        inside[i] = at < 0 || rest >= size || number >= tiles->side ? -1 : rest;
-    }
-}
-
-/* Where the count by count places of a mosaic from (top, left) on are in images of height by width by depth floats, or -1
- * between images. */
-INLINE void NAME(places)(const Tiles *tiles, int64_t mosaic, int64_t count, int64_t top, int64_t left, int64_t height,
-                         int64_t width, int64_t depth, int64_t *place)
-{
-    const Winograd *conv = tiles->conv;
-    int64_t down[MAX_SIDE], across[MAX_SIDE], line[MAX_SIDE], column[MAX_SIDE];
-    NAME(axis)(tiles, count, top, conv->pitch_y, height, down, line);
-    NAME(axis)(tiles, count, left, conv->pitch_x, width, across, column);
     for (int64_t y = 0; y < count; y++)
         for (int64_t x = 0; x < count; x++) {
-            const int64_t image = (mosaic * tiles->side + down[y]) * tiles->side + across[x];
-            const int is_one = line[y] >= 0 && column[x] >= 0 && image < tiles->images;
-            place[y * count + x] = is_one ? ((image * height + line[y]) * width + column[x]) * depth : -1;
+            const int64_t line = top + y, column = left + x;
+            const int is_inside = line >= 0 && line < height && column >= 0 && column < width;
+            place[y * count + x] = is_inside ? ((image * height + line) * width + column) * depth : -1;
         }
 }
 
@@ -46,12 +31,12 @@ INLINE void NAME(tiles_in)(const int side, const Tiles *tiles)
     const int64_t group = NAME(group_for)(tiles->count), num_groups = (tiles->count + group - 1) / group;
     const int64_t point_step = num_groups * group * conv->channels + LANES;
     for (int64_t i = tiles->part; i < tiles->count; i += tiles->num_parts) {
-        const int64_t tile = tiles->first + i, mosaic = tile / (tiles->down * tiles->across);
+        const int64_t tile = tiles->first + i, image = tile / (tiles->down * tiles->across);
         const int64_t top = tile / tiles->across % tiles->down * conv->out_tile - conv->pad_y;
         const int64_t left = tile % tiles->across * conv->out_tile - conv->pad_x;
         int64_t place[MAX_SIDE * MAX_SIDE];
         const float *at[MAX_SIDE * MAX_SIDE];
-        NAME(places)(tiles, mosaic, side, top, left, conv->height, conv->width, conv->channels, place);
+        NAME(places)(image, side, top, left, conv->height, conv->width, conv->channels, place);
         for (int p = 0; p < side * side; p++)
             at[p] = place[p] < 0 ? tiles->zeros : tiles->in + place[p];
         float *to = tiles->inputs + (i / group * group * conv->channels + i % group * LANES);
@@ -139,10 +124,10 @@ INLINE void NAME(tiles_back)(const int side, const int out_tile, const Tiles *ti
     const Winograd *conv = tiles->conv;
     const int64_t point_step = tiles->count * conv->rows + LANES, pool = conv->pool, outputs = out_tile / pool;
     for (int64_t i = tiles->part; i < tiles->count; i += tiles->num_parts) {
-        const int64_t tile = tiles->first + i, mosaic = tile / (tiles->down * tiles->across);
+        const int64_t tile = tiles->first + i, image = tile / (tiles->down * tiles->across);
         const int64_t top = tile / tiles->across % tiles->down * outputs, left = tile % tiles->across * outputs;
         int64_t place[MAX_SIDE * MAX_SIDE];
-        NAME(places)(tiles, mosaic, outputs, top, left, conv->conv_height / pool, conv->conv_width / pool, conv->rows, place);
+        NAME(places)(image, outputs, top, left, conv->conv_height / pool, conv->conv_width / pool, conv->rows, place);
         for (int64_t row = 0; row < conv->rows; row += LANES) {
             Vector y[MAX_SIDE * MAX_SIDE];
             NAME(tile_back)(side, out_tile, tiles->sums + i * conv->rows + row, point_step, y);
