@@ -11,7 +11,7 @@ import pytest
 from hypothesis import settings
 from jaxtyping import install_import_hook
 
-install_import_hook("sparsegate", "beartype.beartype")
+install_import_hook(["sparsegate_runtime", "sparsegate", "sparsegate_lab"], "beartype.beartype")
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -19,7 +19,9 @@ with warnings.catch_warnings():
 
 if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")  # Triton's kernels run in its interpreter
-collect_ignore_glob = ["tests/scripts/*"] + ([] if find_spec("triton") else ["src/sparsegate/*/triton_*kernels.py"])
+collect_ignore_glob = ["tests/scripts/*"] + (
+    [] if find_spec("triton") else ["packages/**/*kernels.py"]
+)
 torch.set_num_threads(1)  # many small tensors; and two processes share the cores in some tests
 SEED = os.environ.get("SPARSEGATE_SEED")
 """Unset, every run of the tests draws the same cases; `make test-random` sets it and prints it."""
@@ -27,7 +29,14 @@ settings.register_profile("repeatable", deadline=None, derandomize=True, databas
 settings.register_profile("random", deadline=None, print_blob=True)
 settings.load_profile("random" if SEED else "repeatable")
 
-LONG = ("test_several_processes", "test_shard", "test_compile", "test_resume", "test_methods", "test_to_c")
+LONG = (
+    "test_several_processes",
+    "test_shard",
+    "test_compile",
+    "test_resume",
+    "test_methods",
+    "test_to_c",
+)
 """Files that take long with few tests: begun last, they would keep one process busy when the others have ended."""
 
 

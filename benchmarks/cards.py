@@ -5,13 +5,18 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from sparsegate.methods import METHODS
-from sparsegate.report import markdown
-from sparsegate.reproduce import RECIPES
-from sparsegate.study import Study
+from sparsegate_lab.methods import METHODS
+from sparsegate_lab.paper import RECIPES
+from sparsegate_lab.report import markdown
+from sparsegate_lab.study import Study
 
 ROOT = Path(__file__).parent.parent
-PLACES = ("results/single", "results", "results/compare", "results/cifar10")  # a study counts before a single run
+PLACES = (
+    "results/single",
+    "results",
+    "results/compare",
+    "results/cifar10",
+)  # a study counts before a single run
 HEADS = ("recipe", "seeds", "weights", "with indices", "rate", "test accuracy", "record")
 BETWEEN = re.compile(r"(<!-- measured -->\n).*?(\n<!-- /measured -->)", re.DOTALL)
 
@@ -26,7 +31,11 @@ def filled(name: str, card: str) -> str:
     """A card with the table of its method's studies."""
     studies = _studies(name)
     rows = [_row(recipe, path) for recipe, path in studies.items()]
-    missing = [recipe for recipe, make in RECIPES.items() if make().method_name == name and recipe not in studies]
+    missing = [
+        recipe
+        for recipe, make in RECIPES.items()
+        if make().method_name == name and recipe not in studies
+    ]
     parts = [markdown([HEADS, *rows])] if rows else []
     if missing:
         parts.append(f"Not trained yet: {', '.join(f'`{recipe}`' for recipe in missing)}.")
@@ -42,9 +51,17 @@ def _studies(name: str) -> dict[str, Path]:
 
 def _row(recipe: str, path: Path) -> tuple[str, ...]:
     study = Study.load(path)
-    kept, indices = study.summary(lambda record: record.kept), study.summary(lambda record: record.num_with_indices)
-    rate, test = study.summary(lambda record: record.rate), study.summary(lambda record: record.test)
-    accuracy = f"{test.mean:.2f} ± {test.spread:.2f} %" if len(study.records) > 1 else f"{test.mean:.2f} %"
+    kept, indices = (
+        study.summary(lambda record: record.kept),
+        study.summary(lambda record: record.num_with_indices),
+    )
+    rate, test = (
+        study.summary(lambda record: record.rate),
+        study.summary(lambda record: record.test),
+    )
+    accuracy = (
+        f"{test.mean:.2f} ± {test.spread:.2f} %" if len(study.records) > 1 else f"{test.mean:.2f} %"
+    )
     place = path.relative_to(ROOT).as_posix()
     numbers = f"{kept.mean:,.0f}", f"{indices.mean:,.0f}", f"{rate.mean:.1f}x", accuracy
     return (f"`{recipe}`", str(len(study.records)), *numbers, f"`{place}`")

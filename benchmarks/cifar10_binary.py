@@ -38,14 +38,18 @@ def write(target: Path, name: str, images: Any, labels: Any) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("source", type=Path)
     parser.add_argument("target", type=Path)
     parser.add_argument("--tool", type=Path, required=True)
     args = parser.parse_args()
     names = ("train_0.medxz", "train_1.medxz", "test.medxz")
     with ProcessPoolExecutor(len(names)) as workers:
-        first, second, test = workers.map(unpacked, [args.tool] * len(names), [args.source / name for name in names])
+        first, second, test = workers.map(
+            unpacked, [args.tool] * len(names), [args.source / name for name in names]
+        )
     with np.load(args.source / "labels.npz") as labels:
         train_labels, test_labels = (
             labels[name].reshape(-1) for name in sorted(labels.files, key=lambda n: "test" in n)

@@ -15,10 +15,10 @@ from typing import Any
 
 from deadline import Deadline, check
 
-from sparsegate.record import Record
-from sparsegate.reproduce import RECIPES
-from sparsegate.study import Study
-from sparsegate.train import Run, train
+from sparsegate_lab.paper import RECIPES
+from sparsegate_lab.record import Record
+from sparsegate_lab.study import Study
+from sparsegate_lab.train import Run, train
 
 Task = tuple[str, Run[Any], Path, float]
 OWN = ("lenet5-demo", "lenet5-method1", "lenet5-method2")  # which have studies of their own
@@ -29,26 +29,43 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("recipes", nargs="*", default=COMPARED, metavar="RECIPE")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--processes", type=int, default=1, help="runs at a time; more than one pays on a GPU")
-    parser.add_argument("--limit", type=float, default=float("inf"), help="seconds after which no run goes on")
+    parser.add_argument(
+        "--processes", type=int, default=1, help="runs at a time; more than one pays on a GPU"
+    )
+    parser.add_argument(
+        "--limit", type=float, default=float("inf"), help="seconds after which no run goes on"
+    )
     parser.add_argument("--folder", type=Path, default=Path("runs"))
     parser.add_argument("--results", type=Path, default=Path("results/compare"))
     options = parser.parse_args()
     command = f"python benchmarks/compare.py --seeds {' '.join(map(str, options.seeds))}"
     command += f" --processes {options.processes}"
     runs = {
-        name: [dataclasses.replace(RECIPES[name](), seed=seed) for seed in options.seeds] for name in options.recipes
+        name: [dataclasses.replace(RECIPES[name](), seed=seed) for seed in options.seeds]
+        for name in options.recipes
     }
     found = {name: recorded(options.results / f"{name}.json") for name in runs}
-    missing = [(name, run) for name, each in runs.items() for run in each if run.name not in found[name]]
+    missing = [
+        (name, run) for name, each in runs.items() for run in each if run.name not in found[name]
+    ]
     # The longest first, so that none is alone at the end.
     missing.sort(key=lambda task: -task[1].epochs)
     end = time.time() + options.limit
-    for name, record in trained([(*task, options.folder, end) for task in missing], options.processes):
+    for name, record in trained(
+        [(*task, options.folder, end) for task in missing], options.processes
+    ):
         found[name][Run.from_json(record.run).name] = record
-        print(f"{name} {record.run['seed']}: {record.kept} ({record.rate:.1f}x) {record.seconds:.0f} s", flush=True)
+        print(
+            f"{name} {record.run['seed']}: {record.kept} ({record.rate:.1f}x) {record.seconds:.0f} s",
+            flush=True,
+        )
         wanted = [run.name for run in runs[name]]
-        save(name, command, [found[name][run] for run in wanted if run in found[name]], options.results)
+        save(
+            name,
+            command,
+            [found[name][run] for run in wanted if run in found[name]],
+            options.results,
+        )
 
 
 def recorded(path: Path) -> dict[str, Record]:
@@ -82,7 +99,10 @@ def _train(task: Task) -> tuple[str, Record] | str:
     try:
         check(end, "before the first epoch")
         return name, train(
-            run, folder=folder, watch=Deadline(end), command=f"sparsegate train {name} --seed {run.seed}"
+            run,
+            folder=folder,
+            watch=Deadline(end),
+            command=f"sparsegate train {name} --seed {run.seed}",
         )
     except (RuntimeError, ValueError) as error:
         return f"{name} {run.seed} has not ended: {error}"

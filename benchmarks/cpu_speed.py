@@ -21,10 +21,10 @@ from speed_cases import CASES, DEEPSPARSE, EAGER, OURS, WIRED, Case
 from speed_ways import DeepSparse, Way, in_process, medians
 from torch import Tensor, nn
 
-from sparsegate.atomic import write_atomically
-from sparsegate.report import aligned
 from sparsegate.runtime import RIVALS, SparseNetwork, sparse
-from sparsegate.train import machine, versions
+from sparsegate_lab.report import aligned
+from sparsegate_lab.train import machine, versions
+from sparsegate_runtime.atomic import write_atomically
 
 CHAIN = "ours, all chain"
 Row = dict[str, Any]
@@ -70,10 +70,15 @@ class Bench:
         """All that was measured so far."""
         known = {RIVALS[name].package: str(RIVALS[name].version()) for name in self._engines}
         deepsparse = {DEEPSPARSE: self._deepsparse.version} if self._deepsparse else {}
-        rows, command = self._all_rows(), shlex.join(["python", "benchmarks/cpu_speed.py", *sys.argv[1:]])
+        rows, command = (
+            self._all_rows(),
+            shlex.join(["python", "benchmarks/cpu_speed.py", *sys.argv[1:]]),
+        )
         return {
             "title": "Networks with zeros on a CPU: milliseconds by every engine, interleaved medians",
-            "command": "; ".join(dict.fromkeys([*self._before.get("command", "").split("; "), command])).lstrip("; "),
+            "command": "; ".join(
+                dict.fromkeys([*self._before.get("command", "").split("; "), command])
+            ).lstrip("; "),
             "machine": machine(),
             "versions": {**self._before.get("versions", {}), **versions(), **known, **deepsparse},
             "seconds": round(self.seconds) + self._before.get("seconds", 0),
@@ -85,7 +90,9 @@ class Bench:
 
     def _all_rows(self) -> list[Row]:
         """What was measured now, and what an earlier run measured of other cases and batches, in the cases' order."""
-        found = {(row["case"], row["batch"]): row for row in [*self._before.get("rows", []), *self.rows]}
+        found = {
+            (row["case"], row["batch"]): row for row in [*self._before.get("rows", []), *self.rows]
+        }
         order = [case.name for case in CASES]
         return sorted(found.values(), key=lambda row: (order.index(row["case"]), row["batch"]))
 
@@ -106,16 +113,22 @@ class Bench:
             "threads": case.threads,
             "milliseconds": {name: round(1e3 * each, 5) for name, each in times.items()},
             "times_eager": {name: round(times[EAGER] / each, 3) for name, each in times.items()},
-            "times_deepsparse": round(times[DEEPSPARSE] / times[OURS], 3) if DEEPSPARSE in times else None,
+            "times_deepsparse": round(times[DEEPSPARSE] / times[OURS], 3)
+            if DEEPSPARSE in times
+            else None,
             "chosen": choice.kernels,
             "chosen_at_batch": choice.batch,
-            "differences": {name: float((way.output - wanted).abs().max()) / scale for name, way in ways.items()},
+            "differences": {
+                name: float((way.output - wanted).abs().max()) / scale for name, way in ways.items()
+            },
         }
 
     def _ways(self, case: Case, model: nn.Module, x: Tensor, fast: SparseNetwork) -> dict[str, Way]:
         """Every engine, prepared; one that fails is noted, and the rest of the table stands."""
         makers: dict[str, Callable[[], Way]] = {
-            name: partial(_by_rival, name, model, x, case.threads) for name in self._engines if name in case.engines
+            name: partial(_by_rival, name, model, x, case.threads)
+            for name in self._engines
+            if name in case.engines
         }
         if self._deepsparse is not None and DEEPSPARSE in case.engines:
             makers[DEEPSPARSE] = partial(self._deepsparse.prepare, model, x, threads=case.threads)
@@ -129,7 +142,9 @@ class Bench:
             try:
                 ways[name] = make()
             except Exception as error:
-                note = f"{name} failed: {type(error).__name__}: {' '.join(str(error).split())[:200]}"
+                note = (
+                    f"{name} failed: {type(error).__name__}: {' '.join(str(error).split())[:200]}"
+                )
                 self.notes += [note] if note not in self.notes else []
         return ways
 
@@ -160,7 +175,10 @@ def table(rows: list[Row]) -> str:
     lines = [
         (
             *(row["case"], str(row["threads"]), str(row["batch"])),
-            *(f"{row['milliseconds'][name]:.4g}" if name in row["milliseconds"] else "-" for name in names),
+            *(
+                f"{row['milliseconds'][name]:.4g}" if name in row["milliseconds"] else "-"
+                for name in names
+            ),
             f"{row['times_eager'][OURS]:.2f}",
             "-" if row["times_deepsparse"] is None else f"{row['times_deepsparse']:.2f}",
         )
@@ -178,8 +196,20 @@ def targets(rows: list[Row]) -> list[Row]:
                 same = [row for row in rows if (row["case"], row["batch"]) == (case.name, batch)]
                 times = same[0]["milliseconds"] if same else {}
                 ratio = round(times[whom] / times[who], 3) if {who, whom} <= times.keys() else None
-                about = {"case": case.name, "who": who, "against": whom, "batch": batch, "wanted": least}
-                found.append({**about, "measured": ratio, "reached": None if ratio is None else ratio >= least})
+                about = {
+                    "case": case.name,
+                    "who": who,
+                    "against": whom,
+                    "batch": batch,
+                    "wanted": least,
+                }
+                found.append(
+                    {
+                        **about,
+                        "measured": ratio,
+                        "reached": None if ratio is None else ratio >= least,
+                    }
+                )
     return found
 
 
@@ -189,24 +219,50 @@ def target_table(found: list[Row]) -> str:
     for each in found:
         cells = lines.setdefault((each["case"], each["who"], each["against"]), [])
         mark = {True: "", False: " MISSED", None: ""}[each["reached"]]
-        cells.append("-" if each["measured"] is None else f"{each['measured']:.2f} (>= {each['wanted']:g}){mark}")
+        cells.append(
+            "-"
+            if each["measured"] is None
+            else f"{each['measured']:.2f} (>= {each['wanted']:g}){mark}"
+        )
     rows = [("case", "who", "against", *map(str, CASES[0].batches))]
-    rows += [(*key, *cells, *[""] * (4 - len(cells))) for key, cells in lines.items() if set(cells) != {"-"}]
+    rows += [
+        (*key, *cells, *[""] * (4 - len(cells)))
+        for key, cells in lines.items()
+        if set(cells) != {"-"}
+    ]
     return aligned(rows)
 
 
 def options_of(argv: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument(
-        "--only", nargs="+", default=[""], metavar="NAME", help="cases whose names contain one of these"
+        "--only",
+        nargs="+",
+        default=[""],
+        metavar="NAME",
+        help="cases whose names contain one of these",
     )
     parser.add_argument("--batches", type=int, nargs="+", help="only these batches")
-    parser.add_argument("--engines", nargs="+", default=["onnxruntime", "openvino"], choices=[*RIVALS][1:])
-    parser.add_argument("--compile", action="store_true", help="time torch.compile too, which takes minutes more")
-    parser.add_argument("--deepsparse", type=Path, metavar="PYTHON", help="Python of an environment with DeepSparse")
-    parser.add_argument("--seconds", type=float, default=1.0, help="for the engines at one batch of one case")
-    parser.add_argument("--time-limit", type=float, default=900, help="begin nothing after so many seconds")
-    parser.add_argument("--add", action="store_true", help="keep what the record has of other cases and batches")
+    parser.add_argument(
+        "--engines", nargs="+", default=["onnxruntime", "openvino"], choices=[*RIVALS][1:]
+    )
+    parser.add_argument(
+        "--compile", action="store_true", help="time torch.compile too, which takes minutes more"
+    )
+    parser.add_argument(
+        "--deepsparse", type=Path, metavar="PYTHON", help="Python of an environment with DeepSparse"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=1.0, help="for the engines at one batch of one case"
+    )
+    parser.add_argument(
+        "--time-limit", type=float, default=900, help="begin nothing after so many seconds"
+    )
+    parser.add_argument(
+        "--add", action="store_true", help="keep what the record has of other cases and batches"
+    )
     parser.add_argument("--results", type=Path, default=Path("results"))
     return parser.parse_args(argv)
 
@@ -214,14 +270,21 @@ def options_of(argv: list[str]) -> argparse.Namespace:
 def main() -> None:
     options = options_of(sys.argv[1:])
     bench = Bench(options)
-    cases = [case for case in CASES if any(word.lower() in case.name.lower() for word in options.only)]
+    cases = [
+        case for case in CASES if any(word.lower() in case.name.lower() for word in options.only)
+    ]
     options.results.mkdir(exist_ok=True)
     for case in cases:
         for row in bench.run(case):
             print(f"{bench.seconds:5.0f} s  {table([row]).splitlines()[1]}", flush=True)
             bench.save()
     bench.save()  # what was left out, too
-    print(table(bench.rows), target_table(targets(bench.rows)), *map("note: {}".format, bench.notes), sep="\n\n")
+    print(
+        table(bench.rows),
+        target_table(targets(bench.rows)),
+        *map("note: {}".format, bench.notes),
+        sep="\n\n",
+    )
     print(f"left out: {'; '.join(bench.left_out) or 'nothing'}; {bench.seconds:.0f} s")
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from sparsegate.many import ManyWatcher
-from sparsegate.record import Epoch
-from sparsegate.train import Watcher
+from sparsegate_lab.batched import ManyWatcher
+from sparsegate_lab.record import Epoch
+from sparsegate_lab.train import Watcher
 
 
 class LateError(RuntimeError):

@@ -27,7 +27,9 @@ class Worker:
     def load(self, task: dict[str, Any]) -> dict[str, Any]:
         self.engine = None  # its memory goes first
         self.given = [np.load(task["input"])]
-        self.engine = Engine(model=task["load"], batch_size=len(self.given[0]), num_cores=task["threads"])
+        self.engine = Engine(
+            model=task["load"], batch_size=len(self.given[0]), num_cores=task["threads"]
+        )
         began = time.perf_counter()
         np.save(task["output"], self.engine.run(self.given, val_inp=False)[0])
         return {"version": version("deepsparse"), "first": time.perf_counter() - began}

@@ -56,7 +56,9 @@ def unpack(piece: Path, target: Path) -> None:
     here = sorted(aside.iterdir(), key=lambda path: int(path.name))
     print(f"{len(here)} of {about['count']} pieces are in {target}")
     if len(here) == about["count"]:
-        with tarfile.open(fileobj=io.BytesIO(b"".join(path.read_bytes() for path in here))) as archive:
+        with tarfile.open(
+            fileobj=io.BytesIO(b"".join(path.read_bytes() for path in here))
+        ) as archive:
             archive.extractall(target / "packed", filter="data")
         _open(target / "packed", target)
 
@@ -66,7 +68,13 @@ def _open(packed: Path, target: Path) -> None:
         with tarfile.open(packed / "imagenette" / f"{split}.tar.gz") as archive:
             archive.extractall(target / "imagenette", filter="data")
     here = Path(__file__).parent
-    _python(here / "cifar10_binary.py", packed / "cifar10", target / "cifar10", "--tool", packed / "tools" / "medxz.py")
+    _python(
+        here / "cifar10_binary.py",
+        packed / "cifar10",
+        target / "cifar10",
+        "--tool",
+        packed / "tools" / "medxz.py",
+    )
     for name, model in (("alexnet", "alexnet-torchvision"), ("vgg16", "vgg16")):
         source = packed / "weights" / f"{name}_features_fp16.npz"
         _python(here / "features.py", source, model, target / f"{name}_features.safetensors")
@@ -77,7 +85,9 @@ def _python(*words: Path | str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("verb", choices=("pack", "unpack"))
     parser.add_argument("source", type=Path)
     parser.add_argument("target", type=Path)

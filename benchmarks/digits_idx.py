@@ -19,17 +19,23 @@ NUM_TRAIN = 1400
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("wheel", type=Path)
     parser.add_argument("folder", type=Path)
     options = parser.parse_args()
     with zipfile.ZipFile(options.wheel) as wheel:
         lines = gzip.decompress(wheel.read(CSV)).decode().splitlines()
     rows = np.array([[float(number) for number in line.split(",")] for line in lines])
-    images = np.pad(rows[:, :64].reshape(-1, 8, 8).repeat(3, 1).repeat(3, 2), ((0, 0), (2, 2), (2, 2)))
+    images = np.pad(
+        rows[:, :64].reshape(-1, 8, 8).repeat(3, 1).repeat(3, 2), ((0, 0), (2, 2), (2, 2))
+    )
     options.folder.mkdir(parents=True, exist_ok=True)
     for name, part in (("train", slice(NUM_TRAIN)), ("t10k", slice(NUM_TRAIN, None))):
-        write(options.folder / f"{name}-images-idx3-ubyte", (images[part] * 15).astype(np.uint8))  # 16 shades
+        write(
+            options.folder / f"{name}-images-idx3-ubyte", (images[part] * 15).astype(np.uint8)
+        )  # 16 shades
         write(options.folder / f"{name}-labels-idx1-ubyte", rows[part, 64].astype(np.uint8))
 
 

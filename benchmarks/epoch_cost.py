@@ -19,12 +19,12 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
-from sparsegate.data import Shift, mnist
-from sparsegate.methods import Dense, LearnedGates
-from sparsegate.models import LeNet5
-from sparsegate.record import Epoch
-from sparsegate.train import Run, Watcher, train
-from sparsegate.train.provenance import machine, versions
+from sparsegate_lab.data import Shift, mnist
+from sparsegate_lab.methods import Dense, LearnedGates
+from sparsegate_lab.models import LeNet5
+from sparsegate_lab.record import Epoch
+from sparsegate_lab.train import Run, Watcher, train
+from sparsegate_lab.train.provenance import machine, versions
 
 
 class Stopwatch(Watcher):
@@ -73,7 +73,11 @@ def by_the_loop(method: Dense | LearnedGates, batch_size: int, seed: int) -> flo
     """One epoch of our loop."""
     watch = Stopwatch()
     with tempfile.TemporaryDirectory() as folder:
-        train(Run(method=method, epochs=1, batch_size=batch_size, seed=seed), folder=folder, watch=watch)
+        train(
+            Run(method=method, epochs=1, batch_size=batch_size, seed=seed),
+            folder=folder,
+            watch=watch,
+        )
     return watch.seconds
 
 
@@ -92,7 +96,9 @@ def main() -> None:
         "by hand, dense": lambda seed: by_hand(options.batch_size, seed),
         "loop, dense": lambda seed: by_the_loop(Dense(), options.batch_size, seed),
         "loop, gates": lambda seed: by_the_loop(LearnedGates(), options.batch_size, seed),
-        "loop, gates half closed": lambda seed: by_the_loop(LearnedGates(keep=0.5), options.batch_size, seed),
+        "loop, gates half closed": lambda seed: by_the_loop(
+            LearnedGates(keep=0.5), options.batch_size, seed
+        ),
     }
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     for number in range(options.rounds + 1):
@@ -103,9 +109,15 @@ def main() -> None:
                 seconds[name].append(round(taken, 3))
         print({name: each[-1:] for name, each in seconds.items()}, flush=True)
     ratios = {
-        "gates / dense, same loop (at most 1.10)": _ratio(seconds["loop, gates"], seconds["loop, dense"]),
-        "gates half closed / dense, same loop": _ratio(seconds["loop, gates half closed"], seconds["loop, dense"]),
-        "loop / by hand, dense (at most 1.05)": _ratio(seconds["loop, dense"], seconds["by hand, dense"]),
+        "gates / dense, same loop (at most 1.10)": _ratio(
+            seconds["loop, gates"], seconds["loop, dense"]
+        ),
+        "gates half closed / dense, same loop": _ratio(
+            seconds["loop, gates half closed"], seconds["loop, dense"]
+        ),
+        "loop / by hand, dense (at most 1.05)": _ratio(
+            seconds["loop, dense"], seconds["by hand, dense"]
+        ),
     }
     result = {
         "title": "One epoch of LeNet-5 on MNIST: what gates and the loop cost",

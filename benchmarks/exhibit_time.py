@@ -22,9 +22,9 @@ os.environ["OMP_NUM_THREADS"] = "1"  # of the processes that are started, too
 
 from exhibits import SEEDS, trained
 
-from sparsegate.reproduce import EXHIBITS, Archive
-from sparsegate.reproduce.archive import planned
-from sparsegate.train import machine, versions
+from sparsegate_lab.paper import EXHIBITS, Archive
+from sparsegate_lab.paper.archive import planned
+from sparsegate_lab.train import machine, versions
 
 RESULT = Path("results/exhibit-time.json")
 PROCESSES = 2
@@ -34,12 +34,26 @@ ENOUGH = 30.0  # minutes
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("exhibit", choices=list(EXHIBITS), metavar="EXHIBIT")
-    parser.add_argument("--folder", type=Path, required=True, help="of runs; empty at the first call")
-    parser.add_argument("--limit", type=float, default=float("inf"), help="seconds after which this call ends")
-    parser.add_argument("--epochs", type=int, default=0, help="train only so many, and reckon the rest")
-    parser.add_argument("--records", action="store_true", help="reckon from the records in the folder")
+    parser.add_argument(
+        "--folder", type=Path, required=True, help="of runs; empty at the first call"
+    )
+    parser.add_argument(
+        "--limit", type=float, default=float("inf"), help="seconds after which this call ends"
+    )
+    parser.add_argument(
+        "--epochs", type=int, default=0, help="train only so many, and reckon the rest"
+    )
+    parser.add_argument(
+        "--records", action="store_true", help="reckon from the records in the folder"
+    )
     options = parser.parse_args()
-    entry = recorded(options) if options.records else reckoned(options) if options.epochs else timed(options)
+    entry = (
+        recorded(options)
+        if options.records
+        else reckoned(options)
+        if options.epochs
+        else timed(options)
+    )
     if entry:
         write(options.exhibit, entry)
         print(options.exhibit, json.dumps(entry))
@@ -58,20 +72,36 @@ def timed(options: argparse.Namespace) -> dict[str, Any]:
     if Archive(runs=options.folder).missing(EXHIBITS[options.exhibit], SEEDS):
         return {}
     seconds = json.loads(calls.read_text())
-    return {"runs": num_runs(options.exhibit), "how": "whole, from nothing", "calls": seconds, **minutes(sum(seconds))}
+    return {
+        "runs": num_runs(options.exhibit),
+        "how": "whole, from nothing",
+        "calls": seconds,
+        **minutes(sum(seconds)),
+    }
 
 
 def reckoned(options: argparse.Namespace) -> dict[str, Any]:
     """Trains some epochs of a run twice at once, and multiplies."""
     run = next(iter(EXHIBITS[options.exhibit].plan().values()))
-    short = [dataclasses.replace(run, epochs=options.epochs, seed=seed) for seed in range(PROCESSES)]
-    list(trained([(options.exhibit, each, options.folder) for each in short], PROCESSES, options.limit))
+    short = [
+        dataclasses.replace(run, epochs=options.epochs, seed=seed) for seed in range(PROCESSES)
+    ]
+    list(
+        trained(
+            [(options.exhibit, each, options.folder) for each in short], PROCESSES, options.limit
+        )
+    )
     records = [Archive(runs=options.folder).record(each) for each in short]
     per_epoch = max(record.seconds / options.epochs for record in records if record is not None)
     turns = math.ceil(num_runs(options.exhibit) / PROCESSES)
     how = f"reckoned from {options.epochs} epochs of {run.epochs}, in both processes at once"
     total = turns * run.epochs * per_epoch
-    return {"runs": num_runs(options.exhibit), "how": how, "seconds_per_epoch": round(per_epoch, 2), **minutes(total)}
+    return {
+        "runs": num_runs(options.exhibit),
+        "how": how,
+        "seconds_per_epoch": round(per_epoch, 2),
+        **minutes(total),
+    }
 
 
 def recorded(options: argparse.Namespace) -> dict[str, Any]:
@@ -81,9 +111,16 @@ def recorded(options: argparse.Namespace) -> dict[str, Any]:
     for record in Archive(runs=options.folder).records():
         if all(record.machine.get(part) == value for part, value in here.items()):
             known.setdefault(kind(record.run), []).append(record.seconds)
-    kinds = [kind(run.to_json()) for runs in planned(EXHIBITS[options.exhibit], SEEDS).values() for run in runs]
+    kinds = [
+        kind(run.to_json())
+        for runs in planned(EXHIBITS[options.exhibit], SEEDS).values()
+        for run in runs
+    ]
     total = sum(statistics.median(known[each]) for each in kinds) / PROCESSES
-    count, least = sum(len(known[each]) for each in set(kinds)), min(min(known[each]) for each in kinds)
+    count, least = (
+        sum(len(known[each]) for each in set(kinds)),
+        min(min(known[each]) for each in kinds),
+    )
     how = f"reckoned from {count} whole runs of its kinds, two at a time; the fastest took {least:.0f} s"
     per_run = round(total * PROCESSES / len(kinds), 1)
     return {"runs": len(kinds), "how": how, "seconds_per_run": per_run, **minutes(total)}
@@ -91,7 +128,14 @@ def recorded(options: argparse.Namespace) -> dict[str, Any]:
 
 def kind(run: dict[str, Any]) -> tuple[Any, ...]:
     """What the time of a run depends on."""
-    return run["model"], run["data"], run["method"]["name"], run["method"].get("draw"), run["epochs"], run["batch_size"]
+    return (
+        run["model"],
+        run["data"],
+        run["method"]["name"],
+        run["method"].get("draw"),
+        run["epochs"],
+        run["batch_size"],
+    )
 
 
 def minutes(seconds: float) -> dict[str, Any]:

@@ -15,10 +15,10 @@ from typing import Any
 
 from deadline import Deadline, ManyDeadline, check
 
-from sparsegate.many import Member, check_agreement, train_many
-from sparsegate.record import Record
-from sparsegate.reproduce import EXHIBITS, Archive, save_studies
-from sparsegate.train import Run, train
+from sparsegate_lab.batched import Member, check_agreement, train_many
+from sparsegate_lab.paper import EXHIBITS, Archive, save_studies
+from sparsegate_lab.record import Record
+from sparsegate_lab.train import Run, train
 
 SEEDS = (0, 1, 2)
 MEMBERS = 40  # of a batch, at the most
@@ -28,18 +28,30 @@ Task = tuple[str, Run[Any], Path]
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("exhibits", nargs="+", choices=list(EXHIBITS), metavar="EXHIBIT")
-    parser.add_argument("--processes", type=int, default=1, help="runs at a time; more than one pays on a GPU")
-    parser.add_argument("--many", action="store_true", help="train what can be trained together as one")
-    parser.add_argument("--limit", type=float, default=float("inf"), help="seconds after which no run goes on")
+    parser.add_argument(
+        "--processes", type=int, default=1, help="runs at a time; more than one pays on a GPU"
+    )
+    parser.add_argument(
+        "--many", action="store_true", help="train what can be trained together as one"
+    )
+    parser.add_argument(
+        "--limit", type=float, default=float("inf"), help="seconds after which no run goes on"
+    )
     parser.add_argument("--folder", type=Path, default=Path("runs"))
     parser.add_argument("--results", type=Path, default=Path("results"))
     options = parser.parse_args()
     archive = Archive(results=options.results, runs=options.folder)
-    missing = {run.name: (name, run) for name in options.exhibits for run in archive.missing(EXHIBITS[name], SEEDS)}
+    missing = {
+        run.name: (name, run)
+        for name in options.exhibits
+        for run in archive.missing(EXHIBITS[name], SEEDS)
+    }
     # The longest first, so that none is alone at the end; then in the order of the exhibits.
     tasks = sorted(missing.values(), key=lambda task: -task[1].epochs)
     make = trained_together if options.many else trained
-    for words in make([(*task, options.folder) for task in tasks], options.processes, options.limit):
+    for words in make(
+        [(*task, options.folder) for task in tasks], options.processes, options.limit
+    ):
         print(words, flush=True)
     for name in options.exhibits:
         keep(name, options)
@@ -68,7 +80,9 @@ def batches(tasks: list[Task]) -> list[list[Task]]:
     """Tasks that can be trained as one, together."""
     found: list[list[Task]] = []
     for task in tasks:
-        home = next((each for each in found if len(each) < MEMBERS and _agree(each[0][1], task[1])), None)
+        home = next(
+            (each for each in found if len(each) < MEMBERS and _agree(each[0][1], task[1])), None
+        )
         if home is None:
             found.append([task])
         else:
@@ -98,7 +112,9 @@ def _train(given: tuple[str, Run[Any], Path, float]) -> str:
     name, run, folder, end = given
     try:
         check(end, "before the first epoch")
-        record = train(run, folder=folder, watch=Deadline(end), command=f"sparsegate reproduce {name}")
+        record = train(
+            run, folder=folder, watch=Deadline(end), command=f"sparsegate reproduce {name}"
+        )
     except RuntimeError as error:
         return f"{name} {run.name} has not ended: {error}"
     return _line(name, record)

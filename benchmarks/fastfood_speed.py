@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from sparsegate.layers import Fastfood
 from sparsegate.runtime import interleaved
-from sparsegate.train.provenance import machine, versions
+from sparsegate_lab.layers import Fastfood
+from sparsegate_lab.train.provenance import machine, versions
 
 INPUTS, FEATURES = 800, 1024
 BATCHES = (1, 16, 128, 1024)
@@ -47,9 +47,18 @@ def timed(batch: int, seconds: float) -> dict[str, Any]:
     dense = nn.Linear(INPUTS, FEATURES)
     layer, x = Fastfood(dense, features=FEATURES), torch.randn(batch, INPUTS)
     assert torch.allclose(layer.fused(x), layer.plain(x), atol=1e-4)
-    ways = {"kernel": lambda: layer.fused(x), "torch": lambda: layer.plain(x), "dense": lambda: dense(x)}
-    times = {name: round(1e6 * each, 2) for name, each in interleaved(ways, seconds=seconds, most=1000).items()}
-    ratios = {f"over_{name}": round(times[name] / times["kernel"], 2) for name in ("torch", "dense")}
+    ways = {
+        "kernel": lambda: layer.fused(x),
+        "torch": lambda: layer.plain(x),
+        "dense": lambda: dense(x),
+    }
+    times = {
+        name: round(1e6 * each, 2)
+        for name, each in interleaved(ways, seconds=seconds, most=1000).items()
+    }
+    ratios = {
+        f"over_{name}": round(times[name] / times["kernel"], 2) for name in ("torch", "dense")
+    }
     return {"batch": batch, "threads": torch.get_num_threads(), **times, **ratios}
 
 

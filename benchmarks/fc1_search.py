@@ -20,16 +20,19 @@ from typing import Any
 import torch
 from deadline import LateError, ManyDeadline
 
-from sparsegate.data import Dataset, mnist
-from sparsegate.many import ManyLoop, Member
-from sparsegate.reproduce import paper
-from sparsegate.reproduce.exhibits.lambda_table import COLUMNS, NEAR_HALF, PAIRS
-from sparsegate.reproduce.recipes.fc1 import DRAWS, fc1_gated
-from sparsegate.train import machine, versions
+from sparsegate_lab.batched import ManyLoop, Member
+from sparsegate_lab.data import Dataset, mnist
+from sparsegate_lab.paper import paper
+from sparsegate_lab.paper.exhibits.lambda_table import COLUMNS, NEAR_HALF, PAIRS
+from sparsegate_lab.paper.recipes.fc1 import DRAWS, fc1_gated
+from sparsegate_lab.train import machine, versions
 
 NUMBERS = paper.LAMBDA.numbers()
 NUM_GATES = 400_000  # of fc1
-STARTS = {"lenet5-lasagne": (0.48, 0.485, 0.49, 0.494, 0.497, 0.5, 0.505), "lenet5": (0.497, 0.5, 0.505)}
+STARTS = {
+    "lenet5-lasagne": (0.48, 0.485, 0.49, 0.494, 0.497, 0.5, 0.505),
+    "lenet5": (0.497, 0.5, 0.505),
+}
 FAR = (0.3, 0.7, 0.9)  # starts at which only (1, 1) is tried, as the figure of starts does
 TITLE = "Where Table 5 appears: gates on fc1 alone, over network, start and learning rate, one seed each."
 Row = dict[str, Any]
@@ -54,13 +57,21 @@ def main() -> None:
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rates", type=float, nargs="+", default=[70.0, 100.0, 50.0, 140.0], help="of the gates")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--rates", type=float, nargs="+", default=[70.0, 100.0, 50.0, 140.0], help="of the gates"
+    )
     parser.add_argument("--models", nargs="+", default=list(STARTS), choices=list(STARTS))
     parser.add_argument("--starts", type=float, nargs="+", help="other than the usual ones")
     parser.add_argument("--epochs", type=int, default=5)
-    parser.add_argument("--limit", type=float, default=math.inf, help="seconds after which no batch begins")
-    parser.add_argument("--images", type=int, help="train on fewer than all, to see that everything works")
+    parser.add_argument(
+        "--limit", type=float, default=math.inf, help="seconds after which no batch begins"
+    )
+    parser.add_argument(
+        "--images", type=int, help="train on fewer than all, to see that everything works"
+    )
     parser.add_argument("--out", type=Path, default=Path("results/fc1-search.json"))
     return parser.parse_args()
 
@@ -77,7 +88,10 @@ def batches(options: argparse.Namespace) -> Iterator[tuple[str, list[Member]]]:
                 ]
                 methods = [dataclasses.replace(run.method, gate_lr=rate) for run in runs]
                 pairs = zip(runs, methods, strict=True)
-                each = [dataclasses.replace(run, epochs=options.epochs, method=method) for run, method in pairs]
+                each = [
+                    dataclasses.replace(run, epochs=options.epochs, method=method)
+                    for run, method in pairs
+                ]
                 yield f"{model} {rate:g} {draw} {options.epochs}", [Member(run) for run in each]
 
 
@@ -89,7 +103,10 @@ def trained(name: str, members: list[Member], data: Dataset, end: float) -> list
         loop.train()
     except LateError:
         return []
-    return [row(name, member, loop.epochs[place][-1], round(loop.seconds, 1)) for place, member in enumerate(members)]
+    return [
+        row(name, member, loop.epochs[place][-1], round(loop.seconds, 1))
+        for place, member in enumerate(members)
+    ]
 
 
 def key(member: Member) -> tuple[Any, ...]:
@@ -101,7 +118,9 @@ def key(member: Member) -> tuple[Any, ...]:
 
 def row_key(row: Row) -> tuple[Any, ...]:
     """The same of a row."""
-    return tuple(row[name] for name in ("model", "draw", "start", "gate_lr", "epochs", "bimodal", "count"))
+    return tuple(
+        row[name] for name in ("model", "draw", "start", "gate_lr", "epochs", "bimodal", "count")
+    )
 
 
 def row(name: str, member: Member, last: Any, seconds: float) -> Row:
@@ -121,16 +140,27 @@ def row(name: str, member: Member, last: Any, seconds: float) -> Row:
 def ranking(rows: list[Row]) -> list[Row]:
     """Every setting that has all four pairs by both draws: where most agrees first; then the nearest."""
     found = []
-    for key in dict.fromkeys((row["model"], row["start"], row["gate_lr"], row["epochs"]) for row in rows):
-        mine = [row for row in rows if (row["model"], row["start"], row["gate_lr"], row["epochs"]) == key]
-        numbers = {(name, draw): _of(mine, pair, draw) for name, pair in PAIRS.items() for draw in DRAWS}
+    for key in dict.fromkeys(
+        (row["model"], row["start"], row["gate_lr"], row["epochs"]) for row in rows
+    ):
+        mine = [
+            row
+            for row in rows
+            if (row["model"], row["start"], row["gate_lr"], row["epochs"]) == key
+        ]
+        numbers = {
+            (name, draw): _of(mine, pair, draw) for name, pair in PAIRS.items() for draw in DRAWS
+        }
         if all(numbers.values()):
             found.append(_judged(key, {pair: each for pair, each in numbers.items() if each}))
     return sorted(found, key=lambda each: (-each["agree"] - each["hold"], each["distance"]))
 
 
 def _of(rows: list[Row], pair: tuple[float, float], draw: str) -> Row | None:
-    return next((row for row in rows if (row["bimodal"], row["count"]) == pair and row["draw"] == draw), None)
+    return next(
+        (row for row in rows if (row["bimodal"], row["count"]) == pair and row["draw"] == draw),
+        None,
+    )
 
 
 def _judged(key: tuple[Any, ...], numbers: dict[tuple[str, Any], Row]) -> Row:
@@ -140,7 +170,10 @@ def _judged(key: tuple[Any, ...], numbers: dict[tuple[str, Any], Row]) -> Row:
         for name in PAIRS
         for column, said in zip(COLUMNS, ("closed", "mean sparsity", "variance"), strict=True)
     }
-    off = [(found[each.row, each.column] - each.value) / COLUMNS[each.column][2].within for each in NUMBERS]
+    off = [
+        (found[each.row, each.column] - each.value) / COLUMNS[each.column][2].within
+        for each in NUMBERS
+    ]
     t, s, v = ({name: found[name, column] for name in PAIRS} for column in COLUMNS)
     hold = [
         max(abs(t["(0, 0)"] - 50), abs(s["(0, 0)"] - 50)) <= NEAR_HALF,
@@ -148,11 +181,20 @@ def _judged(key: tuple[Any, ...], numbers: dict[tuple[str, Any], Row]) -> Row:
         v["(1, 0)"] < v["(0, 0)"] and v["(1, 1)"] < v["(0, 1)"],
         all(t[name] > s[name] for name in PAIRS),
     ]
-    agree, distance = sum(abs(each) <= 1 for each in off), math.sqrt(sum(each**2 for each in off) / len(off))
+    agree, distance = (
+        sum(abs(each) <= 1 for each in off),
+        math.sqrt(sum(each**2 for each in off) / len(off)),
+    )
     setting = dict(zip(("model", "start", "gate_lr", "epochs"), key, strict=True))
     ours = " ".join(f"{t[name]:.1f}/{s[name]:.1f}/{v[name]:.1f}" for name in PAIRS)
     words = f"{' '.join(map(str, key))}: {agree} agree, {sum(hold)} hold, {distance:.2f}; {ours}"
-    return {**setting, "agree": agree, "hold": sum(hold), "distance": round(distance, 3), "words": words}
+    return {
+        **setting,
+        "agree": agree,
+        "hold": sum(hold),
+        "distance": round(distance, 3),
+        "words": words,
+    }
 
 
 def shortened(data: Dataset, images: int | None) -> Dataset:
@@ -167,12 +209,18 @@ def recorded(path: Path) -> list[Row]:
 
 def write(options: argparse.Namespace, rows: list[Row]) -> None:
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    ranked = [{name: value for name, value in each.items() if name != "words"} for each in ranking(rows)]
-    before = json.loads(options.out.read_text())["command"].split("; ") if options.out.exists() else []
+    ranked = [
+        {name: value for name, value in each.items() if name != "words"} for each in ranking(rows)
+    ]
+    before = (
+        json.loads(options.out.read_text())["command"].split("; ") if options.out.exists() else []
+    )
     now = shlex.join(["python", "benchmarks/fc1_search.py", *sys.argv[1:]])
     command = "; ".join(dict.fromkeys([*before, now]))
     content = {"title": TITLE, "command": command, "machine": machine(), "versions": versions()}
-    options.out.write_text(json.dumps({**content, "ranking": ranked, "rows": rows}, indent=0) + "\n")
+    options.out.write_text(
+        json.dumps({**content, "ranking": ranked, "rows": rows}, indent=0) + "\n"
+    )
 
 
 if __name__ == "__main__":

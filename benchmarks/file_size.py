@@ -24,15 +24,17 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from sparsegate.compress import compress, encode_sg, load, position_entropy
-from sparsegate.train.provenance import machine, versions
+from sparsegate.files import compress, encode_sg, load, position_entropy
+from sparsegate_lab.train.provenance import machine, versions
 
 SPARSITIES = (0, 0.1, 0.25, 0.5, 0.6, 0.75, 0.9, 0.95, 0.99, 0.999)
 SIZE = 4096
 MIN_BOUND = 1000  # bits; beside less, a ratio says nothing
 # VGG-16 (Simonyan and Zisserman 2015, configuration D): 13 convolutions of 3 x 3, then three linear layers
 CHANNELS = (3, 64, 64, 128, 128, 256, 256, 256, 512, 512, 512, 512, 512, 512)
-CONVOLUTIONS = {f"features.{place}.weight": (*pair[::-1], 3, 3) for place, pair in enumerate(pairwise(CHANNELS))}
+CONVOLUTIONS = {
+    f"features.{place}.weight": (*pair[::-1], 3, 3) for place, pair in enumerate(pairwise(CHANNELS))
+}
 LINEAR = {
     "classifier.0.weight": (4096, 25088),
     "classifier.1.weight": (4096, 4096),
@@ -53,7 +55,9 @@ def sizes(folder: Path) -> list[dict[str, Any]]:
     rows = []
     for sparsity in SPARSITIES:
         path = folder / "matrix.sparse.safetensors"
-        packed = compress({"weight": torch.from_numpy(np.where(order >= sparsity, weight, np.float32(0)))})
+        packed = compress(
+            {"weight": torch.from_numpy(np.where(order >= sparsity, weight, np.float32(0)))}
+        )
         packed.save(path)
         entry = packed.entries["weight"]
         assert packed.cost.total == 8 * path.stat().st_size
@@ -72,7 +76,9 @@ def sizes(folder: Path) -> list[dict[str, Any]]:
                 "file_bytes": path.stat().st_size,
                 "file_to_dense": round(path.stat().st_size / (4 * SIZE * SIZE), 5),
                 "sg_index_bits": cost.indices,
-                "sg_index_bits_to_bound": round(cost.indices / bound, 4) if bound > MIN_BOUND else None,
+                "sg_index_bits_to_bound": round(cost.indices / bound, 4)
+                if bound > MIN_BOUND
+                else None,
                 "sg_bytes": len(content),
                 "sg_to_dense": round(len(content) / (4 * SIZE * SIZE), 5),
             }
@@ -88,7 +94,9 @@ def vgg16() -> dict[str, torch.Tensor]:
         values = random.standard_normal(shape, dtype=np.float32)
         if name in WEIGHTS:
             values *= random.random(shape, dtype=np.float32) >= VGG_SPARSITY
-            values += np.float32(0)  # -0.0 is not zero: multiplying a negative number by zero gives it
+            values += np.float32(
+                0
+            )  # -0.0 is not zero: multiplying a negative number by zero gives it
         state[name] = torch.from_numpy(values)
     return state
 
@@ -165,13 +173,25 @@ def times(folder: Path, rounds: int) -> dict[str, Any]:
     loaded = model.state_dict()
     assert all(torch.equal(loaded[name], state[name]) for name in state)
     middle = {name: statistics.median(each) for name, each in seconds.items()}
-    zeros = round(sum(int((each == 0).sum()) for each in state.values()) / sum(map(prod, WEIGHTS.values())), 5)
+    zeros = round(
+        sum(int((each == 0).sum()) for each in state.values()) / sum(map(prod, WEIGHTS.values())), 5
+    )
     tight = folder / "vgg16.sg"
     compress(state).save(tight)
     del state, model, loaded
-    paths = {"imports": dense, "model": dense, "dense": dense, "sparse": sparse, "sg": tight, "save sg": tight}
+    paths = {
+        "imports": dense,
+        "model": dense,
+        "dense": dense,
+        "sparse": sparse,
+        "sg": tight,
+        "save sg": tight,
+    }
     peaks = {way: _peak(way, path) for way, path in paths.items()}
-    above = {way: round((peaks[way] - peaks["imports"]) / dense.stat().st_size, 3) for way in list(paths)[1:]}
+    above = {
+        way: round((peaks[way] - peaks["imports"]) / dense.stat().st_size, 3)
+        for way in list(paths)[1:]
+    }
     seconds["load sg"] = [round(timed(lambda: load(tight)), 3)]
     seconds["save sg"] = [round(timed(lambda: load(sparse).save(tight)), 3)]
     return {
@@ -182,9 +202,15 @@ def times(folder: Path, rounds: int) -> dict[str, Any]:
         "sg_bytes": tight.stat().st_size,
         "seconds": seconds,
         "median_seconds": middle,
-        "save sparse / save dense (at most 3)": round(middle["save sparse"] / middle["save dense"], 3),
-        "load sparse / load dense (at most 1)": round(middle["load sparse"] / middle["load dense"], 3),
-        "load sparse / load dense, one thread": round(middle["load sparse"] / middle["load dense, one thread"], 3),
+        "save sparse / save dense (at most 3)": round(
+            middle["save sparse"] / middle["save dense"], 3
+        ),
+        "load sparse / load dense (at most 1)": round(
+            middle["load sparse"] / middle["load dense"], 3
+        ),
+        "load sparse / load dense, one thread": round(
+            middle["load sparse"] / middle["load dense, one thread"], 3
+        ),
         "peak_bytes": peaks,
         "peak above imports / dense bytes (at most 1.2)": above,
     }
@@ -192,7 +218,10 @@ def times(folder: Path, rounds: int) -> dict[str, Any]:
 
 def _peak(way: str, path: Path) -> int:
     done = subprocess.run(
-        [sys.executable, __file__, "--peak", way, str(path)], capture_output=True, text=True, check=True
+        [sys.executable, __file__, "--peak", way, str(path)],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return int(done.stdout)
 
@@ -215,7 +244,10 @@ def table(rows: list[dict[str, Any]]) -> str:
     """The rows, one line each, under their names."""
     cells = [list(rows[0]), *([str(each) for each in row.values()] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in cells)
+    return "\n".join(
+        "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+        for row in cells
+    )
 
 
 def main() -> None:

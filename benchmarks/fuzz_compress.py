@@ -17,15 +17,49 @@ from typing import Any
 import torch
 from torch import nn
 
-from sparsegate.compress import compress, load, order_units_, quantise_
-from sparsegate.compress.bytestream import varint
-from sparsegate.models import LeNet300
-from sparsegate.train.provenance import machine, versions
+from sparsegate.files import compress, load, quantise_
+from sparsegate.files.sg.bytestream import varint
+from sparsegate.graph import order_units_
+from sparsegate_lab.models import LeNet300
+from sparsegate_lab.train.provenance import machine, versions
 
 LIMIT = 2**26
 SLOW = 2.0
-NUMBERS = (0, 1, -1, 7, 31, 32, 255, 2**16, 2**31, 2**32, 2**40, 2**47, 2**48, 2**62, 2**63, 2**64, 10**30)
-ODD = (*NUMBERS, None, True, 0.5, float("nan"), "", "gaps", "bitmap", "rows", "dense", "kept", "removed", "F32", "BF16")
+NUMBERS = (
+    0,
+    1,
+    -1,
+    7,
+    31,
+    32,
+    255,
+    2**16,
+    2**31,
+    2**32,
+    2**40,
+    2**47,
+    2**48,
+    2**62,
+    2**63,
+    2**64,
+    10**30,
+)
+ODD = (
+    *NUMBERS,
+    None,
+    True,
+    0.5,
+    float("nan"),
+    "",
+    "gaps",
+    "bitmap",
+    "rows",
+    "dense",
+    "kept",
+    "removed",
+    "F32",
+    "BF16",
+)
 ODD += ("U8", [], {}, [0], [2**40], [0, 2**63], [1] * 65, "weight", "weight:values")
 Draw = random.Random
 Change = Callable[[Draw, bytes, list[bytes]], bytes]
@@ -40,12 +74,21 @@ def networks() -> list[dict[str, torch.Tensor]]:
     """Networks of all sparsities, types and shapes, with ties, buffers, empty tensors and scalars."""
     torch.manual_seed(0)
     found: list[dict[str, torch.Tensor]] = [{}]
-    for kind in (torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int8, torch.int64):
+    for kind in (
+        torch.float32,
+        torch.float16,
+        torch.bfloat16,
+        torch.float64,
+        torch.int8,
+        torch.int64,
+    ):
         for sparsity in (0.0, 0.1, 0.5, 0.9, 0.99, 1.0):
             weight = (torch.randn(40, 30) * 50).mul(torch.rand(40, 30) >= sparsity).to(kind)
             few = torch.zeros(2, 300, dtype=kind)
             few[1, 123] = 1
-            found.append({"weight": weight, "few": few, "bias": torch.ones(7, dtype=kind), "tied": weight})
+            found.append(
+                {"weight": weight, "few": few, "bias": torch.ones(7, dtype=kind), "tied": weight}
+            )
     norm = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8)).state_dict()
     found.append(dict(norm) | {"empty": torch.zeros(0, 4), "zeros": torch.zeros(9, 9)})
     ordered = nn.Sequential(nn.Linear(30, 20), nn.ReLU(), nn.Linear(20, 5))
@@ -96,7 +139,11 @@ def edited(draw: Draw, file: bytes, others: list[bytes]) -> bytes:
     """One value in the header, or in the description of a tensor in it, becomes another."""
     header = json.loads(file[8 : _end(file)])
     tensors = json.loads(header["__metadata__"]["tensors"])
-    tables = [header["__metadata__"], header, *(each for name, each in header.items() if name != "__metadata__")]
+    tables = [
+        header["__metadata__"],
+        header,
+        *(each for name, each in header.items() if name != "__metadata__"),
+    ]
     table = draw.choice([*tables, tensors, *tensors.values(), *tensors.values()])
     if table:
         _edit(draw, table)
@@ -111,7 +158,9 @@ def swapped(draw: Draw, file: bytes, others: list[bytes]) -> bytes:
     names = [name for name in header if name != "__metadata__"]
     if len(names) >= 2:
         one, two = draw.sample(names, 2)
-        for key in draw.choice((["data_offsets"], ["data_offsets", "shape"], ["data_offsets", "shape", "dtype"])):
+        for key in draw.choice(
+            (["data_offsets"], ["data_offsets", "shape"], ["data_offsets", "shape", "dtype"])
+        ):
             header[one][key], header[two][key] = header[two][key], header[one][key]
     return _file(header, file[_end(file) :])
 
@@ -127,12 +176,17 @@ def bomb(draw: Draw, file: bytes, others: list[bytes]) -> bytes:
     rows, columns = draw.choice(SIZES), draw.choice(SIZES)
     count = draw.choice((1, 1, 3, 50))
     names = b"".join(
-        varint(2) + bytes([65 + place // 26, 65 + place % 26, 11, 2]) + varint(rows) + varint(columns)
+        varint(2)
+        + bytes([65 + place // 26, 65 + place % 26, 11, 2])
+        + varint(rows)
+        + varint(columns)
         for place in range(count)
     )
     kept = draw.choice((1, rows, rows * columns, rows * columns - 1)) % 2**50
     side = (
-        varint(draw.choice((2, 3, 4))) + draw.choice((b"", b"\0\0", b"\2\5\2\5")) + varint(2 * kept + draw.randrange(2))
+        varint(draw.choice((2, 3, 4)))
+        + draw.choice((b"", b"\0\0", b"\2\5\2\5"))
+        + varint(2 * kept + draw.randrange(2))
     )
     lanes = draw.choice((1, 4, 4096))
     head = b"sg\2" + varint(lanes) + varint(0) + varint(count) + names + varint(0) + side * count
@@ -143,7 +197,25 @@ CHANGES: dict[str, tuple[Change, ...]] = {
     SAFETENSORS: (flipped, overwritten, cut, spliced, edited, edited, swapped),
     SG: (flipped, flipped, overwritten, cut, spliced, inflated, inflated, bomb),
 }
-SIZES = (0, 1, 2, 127, 128, 255, 512, 513, 4096, 2**16, 2**20, 2**24, 2**31, 2**32, 2**40, 2**47, 2**61)
+SIZES = (
+    0,
+    1,
+    2,
+    127,
+    128,
+    255,
+    512,
+    513,
+    4096,
+    2**16,
+    2**20,
+    2**24,
+    2**31,
+    2**32,
+    2**40,
+    2**47,
+    2**61,
+)
 
 
 def _end(file: bytes) -> int:
@@ -196,7 +268,11 @@ def attempt(path: Path, content: bytes) -> str:
         outcome = f"fault: {type(error).__name__} in {Path(where.filename).name}:{where.name}: {str(error)[:80]}"
     if _memory("VmRSS") - was > MAX_MEMORY or _memory("VmHWM") > max(peak, was + MAX_MEMORY):
         return f"fault: took more memory than the limit allows ({outcome})"
-    return outcome if time.process_time() - began < SLOW else f"fault: took over {SLOW} s of processor time ({outcome})"
+    return (
+        outcome
+        if time.process_time() - began < SLOW
+        else f"fault: took over {SLOW} s of processor time ({outcome})"
+    )
 
 
 def _memory(key: str) -> int:
@@ -244,13 +320,18 @@ def changed(draw: Draw, change: Change, files: list[bytes], ending: str) -> byte
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=240, help="half of them for each container")
+    parser.add_argument(
+        "--seconds", type=float, default=240, help="half of them for each container"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--results", type=Path, default=Path("results"))
     parser.add_argument("--faults", type=Path, help="a folder for one input of every fault")
     options = parser.parse_args()
     draw = Draw(options.seed)
-    counts = {ending: tried(ending, options.seconds / 2, draw, options.faults) for ending in (SAFETENSORS, SG)}
+    counts = {
+        ending: tried(ending, options.seconds / 2, draw, options.faults)
+        for ending in (SAFETENSORS, SG)
+    }
     faults = [fault for each in counts.values() for fault in each["faults"]]
     result = {
         "title": "Mutated files of both containers, opened and decoded",

@@ -31,8 +31,8 @@ from torch import nn
 from torch.nn import functional as F
 
 import sparsegate as sg
-from sparsegate.models import MODELS
-from sparsegate.train import machine, versions
+from sparsegate_lab.models import MODELS
+from sparsegate_lab.train import machine, versions
 
 CASES = (("alexnet-torchvision", 128), ("vgg16", 256), ("vgg16", 64), ("alexnet-torchvision", 512))
 WAYS = ("dense", "apart", "together", "small")
@@ -109,12 +109,16 @@ def settle() -> None:
         torch.cuda.empty_cache()
 
 
-def training(way: str, name: str, batch: int, compiled: bool, spent: deque[float]) -> Callable[[], None]:
+def training(
+    way: str, name: str, batch: int, compiled: bool, spent: deque[float]
+) -> Callable[[], None]:
     """A training step on a batch that is already there; notes what Python spends in the optimisers, in seconds."""
     torch.manual_seed(0)
     with torch.device(DEVICE):
         model = MODELS[name](num_classes=1000).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    images = torch.randn(batch, *model.image_shape, device=DEVICE).to(memory_format=torch.channels_last)
+    images = torch.randn(batch, *model.image_shape, device=DEVICE).to(
+        memory_format=torch.channels_last
+    )
     labels = torch.randint(1000, (batch,), device=DEVICE)
     optimizers = optimizers_of(way, model)
     forward = torch.compile(model, dynamic=False) if compiled else model
@@ -136,13 +140,23 @@ def training(way: str, name: str, batch: int, compiled: bool, spent: deque[float
 def optimizers_of(way: str, model: nn.Module) -> list[torch.optim.Optimizer]:
     """What moves weights and gates; puts gates on, unless the way is dense."""
     if way == "dense":
-        return [torch.optim.SGD(model.parameters(), lr=LR, momentum=MOMENTUM, weight_decay=DECAY, fused=True)]
+        return [
+            torch.optim.SGD(
+                model.parameters(), lr=LR, momentum=MOMENTUM, weight_decay=DECAY, fused=True
+            )
+        ]
     sg.gate(model)
     if way == "apart":
-        weights = torch.optim.SGD(sg.weights(model), lr=LR, momentum=MOMENTUM, weight_decay=DECAY, fused=True)
+        weights = torch.optim.SGD(
+            sg.weights(model), lr=LR, momentum=MOMENTUM, weight_decay=DECAY, fused=True
+        )
         return [weights, sg.GateSGD(model, lr=GATE_LR)]
     small = way == "small"
-    return [sg.GatedSGD(model, lr=LR, momentum=MOMENTUM, weight_decay=DECAY, gate_lr=GATE_LR, small=small)]
+    return [
+        sg.GatedSGD(
+            model, lr=LR, momentum=MOMENTUM, weight_decay=DECAY, gate_lr=GATE_LR, small=small
+        )
+    ]
 
 
 def milliseconds(step: Callable[[], object]) -> float:
@@ -192,18 +206,26 @@ def replayed(step: Callable[[], object]) -> Callable[[], object]:
     return graph.replay
 
 
-def measured(workers: dict[str, Worker], name: str, batch: int, compiled: bool, rounds: int) -> dict[str, Any]:
+def measured(
+    workers: dict[str, Worker], name: str, batch: int, compiled: bool, rounds: int
+) -> dict[str, Any]:
     """One case: all ways in turn."""
     row: dict[str, Any] = {"network": name, "batch": batch, "compiled": compiled}
     row |= compared([in_turn(workers, "milliseconds", number) for number in range(rounds + 1)][1:])
     spent = in_turn(workers, "optimiser", 0)
-    row["microseconds of the processor in the optimiser"] = {way: round(each) for way, each in spent.items()}
+    row["microseconds of the processor in the optimiser"] = {
+        way: round(each) for way, each in spent.items()
+    }
     if (name, batch) != CASES[0]:
         return row
-    gated = sum(weight.numel() for weight in MODELS[name](num_classes=1000).parameters() if weight.dim() > 1)
+    gated = sum(
+        weight.numel() for weight in MODELS[name](num_classes=1000).parameters() if weight.dim() > 1
+    )
     peaks = in_turn(workers, "peak", 0)
     row["peak GiB"] = {way: round(each / 2**30, 3) for way, each in peaks.items()}
-    row["bytes per gated weight"] = {way: round((each - peaks["dense"]) / gated, 2) for way, each in peaks.items()}
+    row["bytes per gated weight"] = {
+        way: round((each - peaks["dense"]) / gated, 2) for way, each in peaks.items()
+    }
     row["gated weights"] = gated
     try:
         row["replayed"] = compared([in_turn(workers, "replayed", 0)])
@@ -221,9 +243,13 @@ def compared(rounds: list[dict[str, float]]) -> dict[str, Any]:
     """Medians, and the medians of ratios within a round."""
     ratios = {way: [each[way] / each["dense"] for each in rounds] for way in WAYS}
     return {
-        "milliseconds": {way: round(statistics.median(each[way] for each in rounds), 3) for way in WAYS},
+        "milliseconds": {
+            way: round(statistics.median(each[way] for each in rounds), 3) for way in WAYS
+        },
         "ratio": {way: round(statistics.median(each), 4) for way, each in ratios.items()},
-        "lowest and highest ratio": {way: [round(min(each), 4), round(max(each), 4)] for way, each in ratios.items()},
+        "lowest and highest ratio": {
+            way: [round(min(each), 4), round(max(each), 4)] for way, each in ratios.items()
+        },
     }
 
 
@@ -242,11 +268,17 @@ def write(options: argparse.Namespace, rows: list[dict[str, Any]]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--limit", type=float, default=600.0, help="seconds after which no further case begins")
+    parser.add_argument(
+        "--limit", type=float, default=600.0, help="seconds after which no further case begins"
+    )
     parser.add_argument("--eager", action="store_true", help="without torch.compile")
-    parser.add_argument("--at-once", action="store_true", help="build all cases at the same time, on many cores")
+    parser.add_argument(
+        "--at-once", action="store_true", help="build all cases at the same time, on many cores"
+    )
     parser.add_argument("--out", type=Path, default=Path("results/gated-step.json"))
     options = parser.parse_args()
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "4")

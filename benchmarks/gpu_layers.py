@@ -27,11 +27,11 @@ from gpu_empty import least, nothing, reads
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from sparsegate.runtime.triton_conv import conv, pack_conv, reference_conv
-from sparsegate.runtime.triton_launch import begins_early, multiprocessors
-from sparsegate.runtime.triton_linear import PackedLinear, linear, pack, reference_linear
-from sparsegate.runtime.triton_tile import power_of_two
-from sparsegate.train.provenance import machine, versions
+from sparsegate.runtime.cuda.conv import conv, pack_conv, reference_conv
+from sparsegate.runtime.cuda.launch import begins_early, multiprocessors
+from sparsegate.runtime.cuda.linear import PackedLinear, linear, pack, reference_linear
+from sparsegate.runtime.cuda.tile import power_of_two
+from sparsegate_lab.train.provenance import machine, versions
 
 BATCHES = (1, 2, 4, 8, 16, 64)
 MAX_COPIES = 256
@@ -117,7 +117,10 @@ def contenders(
         beside = x.to(memory_format=last)
         return {
             "cuDNN": ([weight], lambda w: F.conv2d(x, w, bias, padding=1)),
-            "cuDNN, channels last": ([weight.to(memory_format=last)], lambda w: F.conv2d(beside, w, bias, padding=1)),
+            "cuDNN, channels last": (
+                [weight.to(memory_format=last)],
+                lambda w: F.conv2d(beside, w, bias, padding=1),
+            ),
         }
     csr = torch.sparse_csr_tensor(*_csr(weight), size=weight.shape)
     found = {
@@ -140,7 +143,11 @@ def ours(
 ) -> tuple[list[nn.Module], Callable[..., Tensor], Callable[..., Tensor]]:
     """The packed layer and its copies, what multiplies it, and what does so slowly."""
     if layer.plane:
-        return _many(pack_conv(weight, bias, relu=False, padding=(1, 1)), bench), conv, reference_conv
+        return (
+            _many(pack_conv(weight, bias, relu=False, padding=(1, 1)), bench),
+            conv,
+            reference_conv,
+        )
     return _many(pack(weight, bias, relu=False), bench), linear, reference_linear
 
 
@@ -171,12 +178,24 @@ def measure(layer: Layer, batch: int, made: Any, bench: Bench) -> dict[str, Any]
     if not is_right(multiply(packed, x), wanted):
         raise ArithmeticError(f"wrong outputs of {layer.name}, batch {batch}")
     num_bytes = _num_bytes(packed, batch)
-    works: dict[str, tuple[list[Any], Callable[..., Any]]] = dict(contenders(layer, x, weight, bias))
+    works: dict[str, tuple[list[Any], Callable[..., Any]]] = dict(
+        contenders(layer, x, weight, bias)
+    )
     works["ours"] = (copies, lambda each: multiply(each, x))
     works[EMPTY] = ([None], lambda _: nothing[(1,)](x))
-    row = {"layer": layer.name, "batch": batch, "sparsity": layer.sparsity, "bytes": num_bytes, "copies": len(copies)}
-    row |= {name: _times(works, bench, cold=cold) for name, cold in (("cold", True), ("warm", False))}
-    return row | {"alone": _times({name: works[name] for name in ("ours", EMPTY)}, bench, cold=False)}
+    row = {
+        "layer": layer.name,
+        "batch": batch,
+        "sparsity": layer.sparsity,
+        "bytes": num_bytes,
+        "copies": len(copies),
+    }
+    row |= {
+        name: _times(works, bench, cold=cold) for name, cold in (("cold", True), ("warm", False))
+    }
+    return row | {
+        "alone": _times({name: works[name] for name in ("ours", EMPTY)}, bench, cold=False)
+    }
 
 
 def _times(works: dict[str, Any], bench: Bench, *, cold: bool) -> dict[str, Any]:
@@ -185,7 +204,9 @@ def _times(works: dict[str, Any], bench: Bench, *, cold: bool) -> dict[str, Any]
         every = _copies(things, bench) if cold else things[:1]
         try:
             launch = lambda number, every=every, work=work: work(every[number])  # noqa: E731
-            replays[name] = lasting(launch, copies=len(every), launches=bench.launches, span=bench.span)
+            replays[name] = lasting(
+                launch, copies=len(every), launches=bench.launches, span=bench.span
+            )
         except Exception as error:  # cuSPARSE may refuse a dtype, or to be captured
             failed[name] = {"error": f"{type(error).__name__}: {str(error)[:200]}"}
     return medians(replays, bench.rounds) | failed
@@ -207,24 +228,36 @@ def floors(bench: Bench) -> dict[str, float]:
         EMPTY: lambda _: nothing[(1,)](some),
         "empty kernel, 512 programs": lambda _: nothing[(512,)](some),
         "512 numbers copied": lambda _: least[(512,)](some, other, EARLY=False),
-        "512 numbers copied, begun early": lambda _: least[(512,)](some, other, EARLY=early, launch_pdl=early),
+        "512 numbers copied, begun early": lambda _: least[(512,)](
+            some, other, EARLY=early, launch_pdl=early
+        ),
         "a number copied by every multiprocessor, begun early": lambda _: least[all_of_it](
             some, other, EARLY=early, launch_pdl=early
         ),
     }
     for warps in WARPS:
-        works[f"empty kernel on every multiprocessor, {warps} warps"] = lambda _, warps=warps: nothing[all_of_it](
-            some, num_warps=warps
+        works[f"empty kernel on every multiprocessor, {warps} warps"] = lambda _, warps=warps: (
+            nothing[all_of_it](some, num_warps=warps)
         )
     for size, warps in product((9216, 25088), WARPS):
         image = torch.randn(size, device=bench.device).to(bench.dtype)
         name = f"{size} inputs read by every multiprocessor, {warps} warps, begun early"
         works[name] = lambda _, image=image, warps=warps: reads[all_of_it](
-            image, other, len(image), SIZE=power_of_two(len(image)), EARLY=early, num_warps=warps, launch_pdl=early
+            image,
+            other,
+            len(image),
+            SIZE=power_of_two(len(image)),
+            EARLY=early,
+            num_warps=warps,
+            launch_pdl=early,
         )
-    replays = {name: Replay(work, copies=1, launches=10 * bench.launches) for name, work in works.items()}
+    replays = {
+        name: Replay(work, copies=1, launches=10 * bench.launches) for name, work in works.items()
+    }
     found = {name: each["median"] for name, each in medians(replays, bench.rounds).items()}
-    return found | {"GB/s": bandwidth(bench.device, 1 << 31 if bench.device.type == "cuda" else 1 << 20)}
+    return found | {
+        "GB/s": bandwidth(bench.device, 1 << 31 if bench.device.type == "cuda" else 1 << 20)
+    }
 
 
 def summary(row: dict[str, Any], floor: dict[str, float]) -> dict[str, Any]:
@@ -233,15 +266,24 @@ def summary(row: dict[str, Any], floor: dict[str, float]) -> dict[str, Any]:
     for state in ("cold", "warm", "alone"):
         bound = max(row[state][EMPTY]["median"], row["bytes"] / floor["GB/s"] / 1e3)
         mine = _best(row[state], "ours") or float("inf")
-        others = {"dense": _best(row[state], "cuBLAS", "cuDNN"), "cuSPARSE": _best(row[state], "cuSPARSE")}
-        ratios = {f"times_{name}": taken and round(taken / mine, 2) for name, taken in others.items()}
+        others = {
+            "dense": _best(row[state], "cuBLAS", "cuDNN"),
+            "cuSPARSE": _best(row[state], "cuSPARSE"),
+        }
+        ratios = {
+            f"times_{name}": taken and round(taken / mine, 2) for name, taken in others.items()
+        }
         found[state] = {"ours": mine, **others, **ratios, "floor": round(bound, 3)}
         found[state]["times_floor"] = round(mine / bound, 2)
     return found
 
 
 def _best(times: dict[str, Any], *words: str) -> float | None:
-    found = [each["median"] for name, each in times.items() if "median" in each and name.startswith(words)]
+    found = [
+        each["median"]
+        for name, each in times.items()
+        if "median" in each and name.startswith(words)
+    ]
     return min(found, default=None)
 
 
@@ -249,7 +291,9 @@ def show(rows: list[dict[str, Any]]) -> None:
     heads = [f"{state}: {text}" for state in ("cold", "warm") for text in HEAD]
     print(f"{'':26}{'batch':>6}  " + "".join(f"{head:>16}" for head in heads))
     for row in rows:
-        cells = "".join(f"{row['summary'][state][key] or '-':>16}" for state in ("cold", "warm") for key in KEYS)
+        cells = "".join(
+            f"{row['summary'][state][key] or '-':>16}" for state in ("cold", "warm") for key in KEYS
+        )
         print(f"{row['layer']:26}{row['batch']:>6}  {cells}")
 
 
@@ -258,26 +302,40 @@ HEAD = ("ours", "dense", "cuSPARSE", "floor", "x dense", "x cuSPARSE", "x floor"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--results", type=Path, default=Path("results"))
-    parser.add_argument("--time-limit", type=float, default=540, help="seconds after which no further row is begun")
+    parser.add_argument(
+        "--time-limit", type=float, default=540, help="seconds after which no further row is begun"
+    )
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--launches", type=int, default=64, help="of a graph, at least")
     parser.add_argument("--batches", type=int, nargs="+", default=BATCHES)
     parser.add_argument("--layers", nargs="+", default=[""], help="parts of names")
     parser.add_argument("--dtype", choices=("bfloat16", "float16", "float32"), default="bfloat16")
-    parser.add_argument("--tiny", action="store_true", help="small shapes, in Triton's interpreter: tests this script")
+    parser.add_argument(
+        "--tiny",
+        action="store_true",
+        help="small shapes, in Triton's interpreter: tests this script",
+    )
     options = parser.parse_args()
     began = time.monotonic()
     device = torch.device("cpu" if options.tiny else "cuda")
     cache = 1 if options.tiny else torch.cuda.get_device_properties(device).L2_cache_size
     torch.backends.cudnn.benchmark = True
     span = 0.0 if options.tiny else SPAN
-    bench = Bench(device, getattr(torch, options.dtype), options.rounds, options.launches, span, cache)
+    bench = Bench(
+        device, getattr(torch, options.dtype), options.rounds, options.launches, span, cache
+    )
     floor = floors(bench)
     print(floor, flush=True)
     rows: list[dict[str, Any]] = []
-    chosen = [each for each in (TINY if options.tiny else LAYERS) if any(part in each.name for part in options.layers)]
+    chosen = [
+        each
+        for each in (TINY if options.tiny else LAYERS)
+        if any(part in each.name for part in options.layers)
+    ]
     for layer in chosen:
         made = None
         for batch in options.batches:
@@ -287,7 +345,13 @@ def main() -> None:
             made = made or (pair := weights(layer, bench), ours(layer, bench, *pair))
             row = measure(layer, batch, made, bench)
             rows.append(row | {"summary": summary(row, floor)})
-            print(layer.name, batch, json.dumps(rows[-1]["summary"]), f"{time.monotonic() - began:.0f} s", flush=True)
+            print(
+                layer.name,
+                batch,
+                json.dumps(rows[-1]["summary"]),
+                f"{time.monotonic() - began:.0f} s",
+                flush=True,
+            )
             save(rows, floor, options)
     show(rows)
 

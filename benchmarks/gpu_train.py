@@ -24,10 +24,10 @@ from typing import Any
 import torch
 from deadline import Deadline, LateError
 
-from sparsegate.record import Epoch, Record
-from sparsegate.reproduce import RECIPES
-from sparsegate.study import Study
-from sparsegate.train import DivergedError, Run, train
+from sparsegate_lab.paper import RECIPES
+from sparsegate_lab.record import Epoch, Record
+from sparsegate_lab.study import Study
+from sparsegate_lab.train import DivergedError, Run, train
 
 
 @dataclass(frozen=True)
@@ -127,10 +127,19 @@ class Job:
         if self == self.dense:
             head = ("classifier.*",)
             first = str(task.data / self.plan.first)
-            return dataclasses.replace(run, weights=first, new_head=head) if self.plan.first else run
-        folders = {each: str(task.runs / each.run(task).name) for each in (self.dense, *self.teachers(task))}
-        taught = dataclasses.replace(run.distil, teacher=",".join(folders[each] for each in self.teachers(task)))
-        return dataclasses.replace(run, lr=pace * run.lr, weights=folders[self.dense], distil=taught)
+            return (
+                dataclasses.replace(run, weights=first, new_head=head) if self.plan.first else run
+            )
+        folders = {
+            each: str(task.runs / each.run(task).name)
+            for each in (self.dense, *self.teachers(task))
+        }
+        taught = dataclasses.replace(
+            run.distil, teacher=",".join(folders[each] for each in self.teachers(task))
+        )
+        return dataclasses.replace(
+            run, lr=pace * run.lr, weights=folders[self.dense], distil=taught
+        )
 
 
 class Dead(Exception):  # noqa: N818
@@ -155,9 +164,15 @@ class Limit(Deadline):
 
 def jobs(plan: Plan, task: Task) -> list[Job]:
     """All runs of a network: first what is wanted, seed after seed."""
-    wanted = [Job(plan, recipe, seed) for seed in task.seeds for recipe in (plan.dense, *plan.wanted)]
+    wanted = [
+        Job(plan, recipe, seed) for seed in task.seeds for recipe in (plan.dense, *plan.wanted)
+    ]
     more = [Job(plan, recipe, seed) for seed in task.seeds for recipe in plan.more]
-    return [job for job in wanted + more if not task.recipes or job.recipe in (plan.dense, *task.recipes)]
+    return [
+        job
+        for job in wanted + more
+        if not task.recipes or job.recipe in (plan.dense, *task.recipes)
+    ]
 
 
 def work(plan: Plan, task: Task) -> None:
@@ -166,7 +181,11 @@ def work(plan: Plan, task: Task) -> None:
     torch.set_num_threads(2)
     left, pace = jobs(plan, task), 0.0
     while left:
-        left = [job for job in left if time.time() + ASIDE + pace * job.fresh(task).epochs < task.deadline]
+        left = [
+            job
+            for job in left
+            if time.time() + ASIDE + pace * job.fresh(task).epochs < task.deadline
+        ]
         job = _next(left, task)
         if job is None:
             time.sleep(0.5)
@@ -196,11 +215,15 @@ def _do(job: Job, task: Task) -> float:
     for pace in (1.0, 0.3, 0.1):
         run, watch = job.run(task, pace=pace), Limit(task.deadline, f"{job.recipe} {job.seed}")
         try:
-            record = train(run, folder=task.runs, watch=watch, command=COMMAND, save_every=10**6, pack=False)
+            record = train(
+                run, folder=task.runs, watch=watch, command=COMMAND, save_every=10**6, pack=False
+            )
             break
         except (DivergedError, Dead) as error:
             print(f"{job.recipe} {job.seed}, {pace} of the learning rate: {error}", flush=True)
-            if 2 * time.time() - watch.start > task.deadline:  # it would take at least as long again
+            if (
+                2 * time.time() - watch.start > task.deadline
+            ):  # it would take at least as long again
                 return 0.0
     else:
         return 0.0
@@ -230,8 +253,16 @@ def write_studies(plan: Plan, task: Task) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--workers", nargs="+", choices=list(PLANS), default=list(PLANS), help="one process for each")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--workers",
+        nargs="+",
+        choices=list(PLANS),
+        default=list(PLANS),
+        help="one process for each",
+    )
     parser.add_argument("--at-once", action="store_true", help="all workers at the same time")
     parser.add_argument("--data", type=Path, default=Path("data"))
     parser.add_argument("--runs", type=Path, default=Path("runs"))
@@ -239,7 +270,9 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=900.0, help="seconds")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--recipes", nargs="*", default=[], help="only these")
-    parser.add_argument("--together", nargs="*", default=[], help="those that the dense networks of all seeds teach")
+    parser.add_argument(
+        "--together", nargs="*", default=[], help="those that the dense networks of all seeds teach"
+    )
     parser.add_argument("--short", action="store_true", help="only try whether everything works")
     args = parser.parse_args()
     os.environ.setdefault("SPARSEGATE_DATA", str(args.data))
@@ -256,7 +289,9 @@ def main() -> None:
     )
     for folder in (args.runs, args.out):
         folder.mkdir(parents=True, exist_ok=True)
-    workers = [get_context("spawn").Process(target=work, args=(PLANS[kind], task)) for kind in args.workers]
+    workers = [
+        get_context("spawn").Process(target=work, args=(PLANS[kind], task)) for kind in args.workers
+    ]
     for group in [workers] if args.at_once else [[worker] for worker in workers]:
         for worker in group:
             worker.start()

@@ -22,11 +22,11 @@ from speed_cases import lenet5, recorded
 from torch import nn
 
 import sparsegate as sg
-from sparsegate.atomic import write_atomically
-from sparsegate.data import mnist
 from sparsegate.export import HardWired, find_compiler, hard_wire
-from sparsegate.models import LeNet5
-from sparsegate.train import machine, versions
+from sparsegate_lab.data import mnist
+from sparsegate_lab.models import LeNet5
+from sparsegate_lab.train import machine, versions
+from sparsegate_runtime.atomic import write_atomically
 
 BATCHES = (1, 16, 64, 256)
 
@@ -39,7 +39,9 @@ def timed(work: Callable[[], object], repeats: int) -> float:
     return (time.perf_counter() - began) / repeats * 1e6
 
 
-def ways(model: nn.Module, fast: HardWired, images: torch.Tensor) -> dict[str, Callable[[], object]]:
+def ways(
+    model: nn.Module, fast: HardWired, images: torch.Tensor
+) -> dict[str, Callable[[], object]]:
     logits = torch.empty(len(images), 10)
     words = (images.data_ptr(), len(images), logits.data_ptr())
 
@@ -66,7 +68,11 @@ def speed(model: nn.Module, fast: HardWired, images: torch.Tensor, rounds: int) 
     middle = {name: round(statistics.median(values), 2) for name, values in taken.items()}
     return {
         "median_microseconds": middle,
-        "times eager": {name: round(middle["eager"] / value, 1) for name, value in middle.items() if name != "eager"},
+        "times eager": {
+            name: round(middle["eager"] / value, 1)
+            for name, value in middle.items()
+            if name != "eager"
+        },
     }
 
 
@@ -88,7 +94,9 @@ def network(model: nn.Module, rounds: int, *, trained: bool) -> dict[str, Any]:
                 "seconds to write and compile (0 from the cache)": round(seconds, 1),
                 "largest difference of a logit": float((found - wanted).abs().max()),
                 **(right(found, wanted, labels) if trained else {}),
-                "batches": {str(size): speed(model, fast, images[:size].clone(), rounds) for size in BATCHES},
+                "batches": {
+                    str(size): speed(model, fast, images[:size].clone(), rounds) for size in BATCHES
+                },
             }
     return result
 
@@ -101,13 +109,17 @@ def right(found: torch.Tensor, wanted: torch.Tensor, labels: torch.Tensor) -> di
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("networks", type=Path, nargs="*", help="files of LeNet-5")
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--results", type=Path, default=Path("results"))
     options = parser.parse_args()
     torch.set_num_threads(1)
-    files: dict[str, nn.Module] = {path.stem: sg.load(path).into(LeNet5()).eval() for path in options.networks}
+    files: dict[str, nn.Module] = {
+        path.stem: sg.load(path).into(LeNet5()).eval() for path in options.networks
+    }
     models = files or {"LeNet-5 at 300x, random weights": lenet5(recorded())}
     words = [*(path.name for path in options.networks), "--rounds", str(options.rounds)]
     result = {
@@ -115,10 +127,15 @@ def main() -> None:
         "command": shlex.join(["python", "benchmarks/hardwired.py", *words]),
         "machine": {**machine(), "threads": 1},
         "versions": {**versions(), "compiler": " ".join(find_compiler())},
-        "networks": {name: network(model, options.rounds, trained=bool(files)) for name, model in models.items()},
+        "networks": {
+            name: network(model, options.rounds, trained=bool(files))
+            for name, model in models.items()
+        },
     }
     options.results.mkdir(exist_ok=True)
-    write_atomically(options.results / "hardwired.json", json.dumps(result, indent=1).encode() + b"\n")
+    write_atomically(
+        options.results / "hardwired.json", json.dumps(result, indent=1).encode() + b"\n"
+    )
     print(json.dumps(result["networks"], indent=1))
 
 

@@ -19,25 +19,34 @@ import safetensors.torch
 from deadline import Deadline, ManyDeadline
 from torch import nn
 
-from sparsegate.many import Member, train_many
-from sparsegate.methods import Dense, LearnedGates
-from sparsegate.penalty import Penalty
-from sparsegate.record import Record
-from sparsegate.study import Summary
-from sparsegate.train import Run, empty_network, train
+from sparsegate.price import Penalty
+from sparsegate_lab.batched import Member, train_many
+from sparsegate_lab.methods import Dense, LearnedGates
+from sparsegate_lab.record import Record
+from sparsegate_lab.study import Summary
+from sparsegate_lab.train import Run, empty_network, train
 
 # Weights to keep, and first prices without a teacher and with one, whose loss is larger; the price is then steered.
 SIZES = {"lenet5": (1435, 12.0, 19.0), "lenet300": (4000, 4.0, 6.0)}
 HELPS = ("none", "teacher", "average", "both")
-PAIRS = {"teacher": (("none", "teacher"), ("average", "both")), "average": (("none", "average"), ("teacher", "both"))}
+PAIRS = {
+    "teacher": (("none", "teacher"), ("average", "both")),
+    "average": (("none", "average"), ("teacher", "both")),
+}
 DECAY, SHARE, TEMPERATURE = 0.999, 0.5, 2.0
 
 
 def main() -> None:
     options = parse()
     end = time.time() + options.limit
-    result: dict[str, Any] = {"title": "Small networks with help and without", "command": words(options)}
-    result |= {"teacher": {"run": "lenet5, dense", "share": SHARE, "temperature": TEMPERATURE}, "average": DECAY}
+    result: dict[str, Any] = {
+        "title": "Small networks with help and without",
+        "command": words(options),
+    }
+    result |= {
+        "teacher": {"run": "lenet5, dense", "share": SHARE, "temperature": TEMPERATURE},
+        "average": DECAY,
+    }
     path = options.results / "help.json"
     result["parts"] = known(path, result["command"])
     for model in options.models:
@@ -58,13 +67,22 @@ def known(path: Path, command: str) -> list[dict[str, Any]]:
 
 
 def parse(given: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--models", nargs="+", choices=list(SIZES), default=list(SIZES))
     parser.add_argument("--data", default="mnist")
     parser.add_argument("--epochs", type=int, default=30)
-    parser.add_argument("--shift", type=int, default=2, help="in pixels; the teacher is asked about every shift first")
+    parser.add_argument(
+        "--shift",
+        type=int,
+        default=2,
+        help="in pixels; the teacher is asked about every shift first",
+    )
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
-    parser.add_argument("--limit", type=float, default=math.inf, help="seconds after which nothing goes on")
+    parser.add_argument(
+        "--limit", type=float, default=math.inf, help="seconds after which nothing goes on"
+    )
     parser.add_argument("--folder", type=Path, default=Path("runs"))
     parser.add_argument("--results", type=Path, default=Path("results"))
     return parser.parse_args(given)
@@ -75,7 +93,9 @@ def teacher(options: argparse.Namespace, end: float) -> nn.Module:
     run = Run(data=options.data, epochs=12, seed=100, method=Dense())
     record = train(run, folder=options.folder, watch=Deadline(end))
     network = empty_network(run)
-    network.load_state_dict(safetensors.torch.load_file(options.folder / record.name / "network.safetensors"))
+    network.load_state_dict(
+        safetensors.torch.load_file(options.folder / record.name / "network.safetensors")
+    )
     return network
 
 
@@ -90,7 +110,8 @@ def plan(options: argparse.Namespace, model: str) -> list[Member]:
         settings: dict[str, Any] = {"average": DECAY} if with_average else {}
         settings |= {"share": SHARE, "temperature": TEMPERATURE} if with_teacher else {}
         found += [
-            Member(dataclasses.replace(run, seed=seed, method=method), most, **settings) for seed in options.seeds
+            Member(dataclasses.replace(run, seed=seed, method=method), most, **settings)
+            for seed in options.seeds
         ]
     return found
 
@@ -116,21 +137,38 @@ def effect(name: str, found: dict[str, list[Record]]) -> dict[str, Any]:
     for split in ("validation", "test"):
         gains = Summary.of(_gains(name, found, split))
         seeds = len(found["none"])
-        said[split] = {"gain": gains.mean, "standard error": round(gains.spread / math.sqrt(seeds), 4)}
+        said[split] = {
+            "gain": gains.mean,
+            "standard error": round(gains.spread / math.sqrt(seeds), 4),
+        }
     gain, error = said["validation"]["gain"], said["validation"]["standard error"]
-    verdict = "helps" if gain > 2 * error else "hurts" if gain < -2 * error else "makes no difference that can be seen"
+    verdict = (
+        "helps"
+        if gain > 2 * error
+        else "hurts"
+        if gain < -2 * error
+        else "makes no difference that can be seen"
+    )
     return {**said, "verdict": verdict}
 
 
 def _gains(name: str, found: dict[str, list[Record]], split: str) -> list[float]:
     """What a help adds with every seed: the mean of its two pairs, which are not independent of each other."""
-    each = [[getattr(record, split) for record in found[one]] for pair in PAIRS[name] for one in pair]
-    return [(first - without + second - beside) / 2 for without, first, beside, second in zip(*each, strict=True)]
+    each = [
+        [getattr(record, split) for record in found[one]] for pair in PAIRS[name] for one in pair
+    ]
+    return [
+        (first - without + second - beside) / 2
+        for without, first, beside, second in zip(*each, strict=True)
+    ]
 
 
 def row(records: list[Record]) -> dict[str, Any]:
     return {
-        **{name: vars(Summary.of([getattr(each, name) for each in records])) for name in ("validation", "test")},
+        **{
+            name: vars(Summary.of([getattr(each, name) for each in records]))
+            for name in ("validation", "test")
+        },
         "kept": [record.kept for record in records],
         "validation of every seed": [record.validation for record in records],
         "test of every seed": [record.test for record in records],

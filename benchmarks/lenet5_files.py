@@ -21,31 +21,30 @@ from accelerate import Accelerator
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from sparsegate.atomic import write_atomically
-from sparsegate.compress import (
-    compress,
-    encode_sg,
-    order_units_,
-    position_entropy,
-    quantise_,
-    remove_dead_paths,
-    tune_,
-)
-from sparsegate.data import Shift, mnist
-from sparsegate.methods import LearnedGates
-from sparsegate.models import LeNet5
-from sparsegate.penalty import Penalty
-from sparsegate.reproduce import RECIPES
-from sparsegate.study import Summary
-from sparsegate.train import Batches, Run, accuracy, train
-from sparsegate.train.provenance import machine, versions
+from sparsegate.files import compress, encode_sg, position_entropy, quantise_, tune_
+from sparsegate.graph import order_units_, remove_dead_paths
+from sparsegate.price import Penalty
+from sparsegate_lab.data import Shift, mnist
+from sparsegate_lab.methods import LearnedGates
+from sparsegate_lab.models import LeNet5
+from sparsegate_lab.paper import RECIPES
+from sparsegate_lab.study import Summary
+from sparsegate_lab.train import Batches, Run, accuracy, train
+from sparsegate_lab.train.provenance import machine, versions
+from sparsegate_runtime.atomic import write_atomically
 
 Per = Literal["layer", "network"]
 NETWORKS = {
     "paper's size": Run(epochs=40, method=LearnedGates(penalty=Penalty(count=0.9))),
     "smallest": RECIPES["lenet5-method1"](),
 }
-BOOKS: tuple[tuple[int, Per], ...] = ((4, "network"), (2, "network"), (2, "layer"), (3, "network"), (5, "network"))
+BOOKS: tuple[tuple[int, Per], ...] = (
+    (4, "network"),
+    (2, "network"),
+    (2, "layer"),
+    (3, "network"),
+    (5, "network"),
+)
 """Bits, and whether layers share their values; what matters most comes first."""
 EXAMPLE = torch.zeros(1, 1, 28, 28)
 # Three times as much was no better on the validation split of the first seed, at 2 and 3 bits; nothing else was tried.
@@ -58,15 +57,23 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--epochs", type=int, default=15, help="of tuning the values")
     parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--time-limit", type=float, default=float("inf"), help="seconds, after which all is ended")
+    parser.add_argument(
+        "--time-limit", type=float, default=float("inf"), help="seconds, after which all is ended"
+    )
     parser.add_argument("--folder", type=Path, default=Path("runs"))
     parser.add_argument("--results", type=Path, default=Path("results"))
     options = parser.parse_args()
     end = time.monotonic() + options.time_limit
-    jobs = [(name, dataclasses.replace(run, seed=seed)) for name, run in NETWORKS.items() for seed in options.seeds]
+    jobs = [
+        (name, dataclasses.replace(run, seed=seed))
+        for name, run in NETWORKS.items()
+        for seed in options.seeds
+    ]
     found: dict[str, Stages] = {}
     with get_context("spawn").Pool(options.processes) as pool:  # leaving it ends what is under way
-        waiting = [pool.apply_async(measure, (run, options.epochs, options.folder)) for _, run in jobs]
+        waiting = [
+            pool.apply_async(measure, (run, options.epochs, options.folder)) for _, run in jobs
+        ]
         while not all(each.ready() for each in waiting) and time.monotonic() < end:
             time.sleep(1)
             _look(jobs, found, options)
@@ -76,7 +83,9 @@ def main() -> None:
     _look(jobs, found, options)
 
 
-def _look(jobs: list[tuple[str, Run[Any]]], found: dict[str, Stages], options: argparse.Namespace) -> None:
+def _look(
+    jobs: list[tuple[str, Run[Any]]], found: dict[str, Stages], options: argparse.Namespace
+) -> None:
     """Prints and writes what is new."""
     new = False
     for name, run in jobs:
@@ -102,7 +111,9 @@ def _write(found: dict[str, Stages], options: argparse.Namespace) -> None:
         "networks": found,
     }
     options.results.mkdir(exist_ok=True)
-    write_atomically(options.results / "lenet5-files.json", (json.dumps(result, indent=1) + "\n").encode())
+    write_atomically(
+        options.results / "lenet5-files.json", (json.dumps(result, indent=1) + "\n").encode()
+    )
 
 
 def _summary(name: str, found: dict[str, Stages]) -> dict[str, Any]:
@@ -133,7 +144,9 @@ def measure(run: Run[Any], epochs: int, folder: Path) -> None:
         write_atomically(path, json.dumps(stages).encode())
 
 
-def stages_of(model: nn.Module, run: Run[Any], epochs: int) -> Iterator[tuple[str, dict[str, float]]]:
+def stages_of(
+    model: nn.Module, run: Run[Any], epochs: int
+) -> Iterator[tuple[str, dict[str, float]]]:
     """What a network takes after every stage, and how accurate it is."""
     accelerator = Accelerator(cpu=not torch.accelerator.is_available())
     yield "lossless", _numbers(model, accelerator)
@@ -149,11 +162,28 @@ def stages_of(model: nn.Module, run: Run[Any], epochs: int) -> Iterator[tuple[st
         yield f"{name}, tuned", _numbers(few, accelerator)
 
 
-def _tune(model: nn.Module, origin: nn.Module, per: Per, run: Run[Any], epochs: int, accelerator: Accelerator) -> None:
+def _tune(
+    model: nn.Module,
+    origin: nn.Module,
+    per: Per,
+    run: Run[Any],
+    epochs: int,
+    accelerator: Accelerator,
+) -> None:
     data = mnist()
-    batches = Batches(data.train.to(accelerator.device), data.normalise, (Shift(run.shift),), BATCH, run.seed)
+    batches = Batches(
+        data.train.to(accelerator.device), data.normalise, (Shift(run.shift),), BATCH, run.seed
+    )
     steps, num_batches = _every(batches, epochs), epochs * len(batches)
-    tune_(model.to(accelerator.device), steps, lr=LR, per=per, origin=origin, move=MOVE, num_batches=num_batches)
+    tune_(
+        model.to(accelerator.device),
+        steps,
+        lr=LR,
+        per=per,
+        origin=origin,
+        move=MOVE,
+        num_batches=num_batches,
+    )
     model.cpu()
 
 
@@ -167,7 +197,10 @@ def _numbers(model: nn.Module, accelerator: Accelerator) -> dict[str, float]:
     packed, data = compress(model), mnist()
     content, cost = encode_sg(packed.entries, packed.same)
     entries = packed.entries.values()
-    ideal = sum(position_entropy(entry.plan.total, entry.kept) + 32 * entry.kept for entry in entries) / 8
+    ideal = (
+        sum(position_entropy(entry.plan.total, entry.kept) + 32 * entry.kept for entry in entries)
+        / 8
+    )
     splits = {name: getattr(data, name).to(accelerator.device) for name in ("validation", "test")}
     there = copy.deepcopy(model).to(accelerator.device)
     return {
@@ -179,7 +212,10 @@ def _numbers(model: nn.Module, accelerator: Accelerator) -> dict[str, float]:
         "of_values_and_position_entropy": round(len(content) / ideal, 4),
         "weights": sum(entry.kept for entry in entries if len(entry.plan.shape) >= 2),
         "biases": sum(entry.kept for entry in entries if len(entry.plan.shape) < 2),
-        **{name: accuracy(there, split, data.normalise, accelerator) for name, split in splits.items()},
+        **{
+            name: accuracy(there, split, data.normalise, accelerator)
+            for name, split in splits.items()
+        },
     }
 
 

@@ -25,10 +25,10 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from sparsegate.data import Dataset, Split, Storing, load_data
-from sparsegate.models import MODELS
-from sparsegate.reproduce import RECIPES
-from sparsegate.train import Batches, Run, augments_of, machine, versions, view_of
+from sparsegate_lab.data import Dataset, Split, Storing, load_data
+from sparsegate_lab.models import MODELS
+from sparsegate_lab.paper import RECIPES
+from sparsegate_lab.train import Batches, Run, augments_of, machine, versions, view_of
 
 MADE_UP = 8192  # squares of noise, where there is no folder
 
@@ -38,7 +38,9 @@ def made_up(size: int, folder: str) -> Dataset:
     draw = torch.Generator().manual_seed(0)
     path, shape = Path(folder) / "squares", (MADE_UP, 3, size, size)
     torch.randint(0, 256, shape, dtype=torch.uint8, generator=draw).numpy().tofile(path)
-    images = torch.from_file(str(path), shared=False, size=path.stat().st_size, dtype=torch.uint8).reshape(shape)
+    images = torch.from_file(
+        str(path), shared=False, size=path.stat().st_size, dtype=torch.uint8
+    ).reshape(shape)
     split = Split(images, torch.randint(0, 10, (MADE_UP,), generator=draw))
     return Dataset(split, split.part(0, 10), split.part(0, 10), resizable=True)
 
@@ -51,12 +53,16 @@ def endless(batches: Batches) -> Iterator[Any]:
         number += 1
 
 
-def training(run: Run[Any], batch: int, device: torch.device, *, compiled: bool) -> Callable[[], None]:
+def training(
+    run: Run[Any], batch: int, device: torch.device, *, compiled: bool
+) -> Callable[[], None]:
     """A step of dense training on a batch that is already there."""
     model = MODELS[run.model](num_classes=10).to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
     forward: nn.Module = torch.compile(model, dynamic=False) if compiled else model  # type: ignore[assignment]
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9)
-    images = torch.randn(batch, *model.image_shape, device=device).contiguous(memory_format=torch.channels_last)
+    images = torch.randn(batch, *model.image_shape, device=device).contiguous(
+        memory_format=torch.channels_last
+    )
     labels = torch.randint(0, 10, (batch,), device=device)
 
     def step() -> None:
@@ -89,10 +95,16 @@ def settle(device: torch.device) -> None:
 
 def measure(args: argparse.Namespace, device: torch.device) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:  # what is mapped stays until nobody looks at it
-        data = load_data(str(args.data), Storing(size=args.size)) if args.data else made_up(args.size, folder)
+        data = (
+            load_data(str(args.data), Storing(size=args.size))
+            if args.data
+            else made_up(args.size, folder)
+        )
     run = dataclasses.replace(RECIPES["alexnet-imagenette"](), stored_size=args.size)
     view, augments = view_of(run, data), augments_of(run)
-    whole = Batches(data.train.to(device), view, augments, args.batch, seed=0, compiled=args.compile)
+    whole = Batches(
+        data.train.to(device), view, augments, args.batch, seed=0, compiled=args.compile
+    )
     ahead = dataclasses.replace(whole, split=data.train, device=device)
     near, far = endless(whole), endless(ahead)
     ways: dict[str, Callable[[], Any]] = {
@@ -103,7 +115,8 @@ def measure(args: argparse.Namespace, device: torch.device) -> dict[str, Any]:
     for step in ways.values():  # warms up, compiles
         rate(step, args.batch, args.seconds / 2, device)
     rounds = [
-        {name: rate(step, args.batch, args.seconds, device) for name, step in ways.items()} for _ in range(args.rounds)
+        {name: rate(step, args.batch, args.seconds, device) for name, step in ways.items()}
+        for _ in range(args.rounds)
     ]
     rates = {name: round(statistics.median(each[name] for each in rounds)) for name in ways}
     return {
@@ -113,13 +126,17 @@ def measure(args: argparse.Namespace, device: torch.device) -> dict[str, Any]:
         "made_up": args.data is None,
         "compiled": args.compile,
         "images_per_second": rates,
-        "times_alexnet": {name: round(rates[name] / rates["alexnet"], 2) for name in ways if name != "alexnet"},
+        "times_alexnet": {
+            name: round(rates[name] / rates["alexnet"], 2) for name in ways if name != "alexnet"
+        },
         "rounds": [{name: round(value) for name, value in each.items()} for each in rounds],
     }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", type=Path, help="folder with train and val; noise without it")
     parser.add_argument("--size", type=int, default=160)
     parser.add_argument("--batch", type=int, default=512)

@@ -14,11 +14,11 @@ from typing import Any
 
 import torch
 
-from sparsegate.data import mnist
-from sparsegate.many import ManyLoop, Member
-from sparsegate.many.knobs import knob_table
-from sparsegate.reproduce import PUPILS
-from sparsegate.train import machine, versions
+from sparsegate_lab.batched import ManyLoop, Member
+from sparsegate_lab.batched.schedule_table import knob_table
+from sparsegate_lab.data import mnist
+from sparsegate_lab.paper import PUPILS
+from sparsegate_lab.train import machine, versions
 
 LEFT = {  # inputs that are read in the end, at the most: as in networks of the search
     "lenet5-300x": {"conv2.weight": 20, "fc1.weight": 34 * 16, "fc2.weight": 151},
@@ -42,7 +42,11 @@ def main() -> None:
         "title": "Minutes of small LeNets in the batched trainer, multiplied from some of their steps",
         "command": f"python benchmarks/many_cost.py --threads {options.threads} --steps {options.steps}",
         "recipes": rows,
-        "teachers": {"networks": len(pupil.teachers), "epoch": round(epoch, 1), "minutes": round(minutes)},
+        "teachers": {
+            "networks": len(pupil.teachers),
+            "epoch": round(epoch, 1),
+            "minutes": round(minutes),
+        },
         "machine": machine(),
         "versions": versions(),
     }
@@ -56,7 +60,9 @@ def cost(name: str, steps: int) -> dict[str, Any]:
     """Seconds of an epoch of one network, at first and in the end, and minutes of a seed with all its candidates."""
     pupil = PUPILS[name]()
     # Without the teacher, whose answers are looked up, and without variants, which are looked up as well.
-    member = dataclasses.replace(pupil.member, share=0.0, late=dataclasses.replace(pupil.member.late, vary=0.0))
+    member = dataclasses.replace(
+        pupil.member, share=0.0, late=dataclasses.replace(pupil.member.late, vary=0.0)
+    )
     loop = ManyLoop([member], mnist(), CPU)
     first = last = epoch_seconds(loop, steps)
     for weight, inputs in LEFT.get(name, {}).items():

@@ -18,12 +18,12 @@ import torch
 from many_tiles import check, tune
 from search_rounds import ROUNDS, TEACHERS, of_epochs
 
-from sparsegate.compress import remove_dead_paths
-from sparsegate.data import Dataset, Split, mnist
 from sparsegate.distil import Ensemble
-from sparsegate.many import ManyLoop, ManyWatcher, Member, Opinion
-from sparsegate.many.update import Stacked
-from sparsegate.train import empty_network
+from sparsegate.graph import remove_dead_paths
+from sparsegate_lab.batched import ManyLoop, ManyWatcher, Member, Opinion
+from sparsegate_lab.batched.update import Stacked
+from sparsegate_lab.data import Dataset, Split, mnist
+from sparsegate_lab.train import empty_network
 
 WIDEST = 2  # pixels that images are moved by at the most: the teachers are asked about all of them
 SHRUNK, SHRUNK_LATE = 0.6, 0.45  # what an epoch takes on average, of what the first one takes
@@ -40,7 +40,9 @@ class Clock(ManyWatcher):
             best = max(each.validation for each in epochs)
             kept = " ".join(str(each.kept) for each in epochs)
             took = time.perf_counter() - self.began_at
-            print(f"epoch {epochs[0].epoch}: {took:.1f} s, best {best:.2f}, kept {kept}", flush=True)
+            print(
+                f"epoch {epochs[0].epoch}: {took:.1f} s, best {best:.2f}, kept {kept}", flush=True
+            )
 
 
 def main() -> None:
@@ -55,14 +57,18 @@ def main() -> None:
         help="for each batch of members, with fewer epochs if need be",
     )
     parser.add_argument("--tune", action="store_true", help="time the kernels' tiles first")
-    parser.add_argument("--teachers", type=Path, help="networks of an earlier call, to leave their training out")
+    parser.add_argument(
+        "--teachers", type=Path, help="networks of an earlier call, to leave their training out"
+    )
     parser.add_argument("--images", type=int, help="train on so few, to try the command out")
     options = parser.parse_args()
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     data = mnist()
     if options.images:
         data = dataclasses.replace(
-            data, train=data.train.part(0, options.images), validation=data.validation.part(0, options.images)
+            data,
+            train=data.train.part(0, options.images),
+            validation=data.validation.part(0, options.images),
         )
     if options.tune:
         check()
@@ -96,7 +102,10 @@ class Search:
             self._begin_(loop)
         loop.train()
         took = time.perf_counter() - began
-        print(f"{name}: {len(members)} members, {members[0].run.epochs} epochs, {took:.1f} s", flush=True)
+        print(
+            f"{name}: {len(members)} members, {members[0].run.epochs} epochs, {took:.1f} s",
+            flush=True,
+        )
         trained, _ = judged(loop, self.data.train.to(self.device))
         _, losses = judged(loop, loop.splits["validation"])
         for place in range(len(members)):
@@ -142,13 +151,21 @@ def judged(loop: ManyLoop, split: Split) -> tuple[list[float], list[float]]:
     right, loss = torch.zeros(2, members, dtype=torch.float64, device=loop.device)
     for begin in range(0, len(split), 500):
         part = split.part(begin, begin + 500)
-        logits = loop.stack.run(loop.normalise(part.images).repeat(members, 1, 1, 1), weights).view(members, -1, 10)
+        logits = loop.stack.run(loop.normalise(part.images).repeat(members, 1, 1, 1), weights).view(
+            members, -1, 10
+        )
         right += (logits.argmax(2) == part.labels).sum(1)
-        loss -= logits.log_softmax(2)[:, torch.arange(len(part), device=loop.device), part.labels].double().sum(1)
+        loss -= (
+            logits.log_softmax(2)[:, torch.arange(len(part), device=loop.device), part.labels]
+            .double()
+            .sum(1)
+        )
     return (100 * right / len(split)).tolist(), (loss / len(split)).tolist()
 
 
-def row(name: str, loop: ManyLoop, place: int, seconds: float, trained: float, loss: float) -> dict[str, Any]:
+def row(
+    name: str, loop: ManyLoop, place: int, seconds: float, trained: float, loss: float
+) -> dict[str, Any]:
     member = loop.members[place]
     model = empty_network(member.run)
     model.load_state_dict({key: value[place].cpu() for key, value in loop.stack.finished().items()})
@@ -158,7 +175,9 @@ def row(name: str, loop: ManyLoop, place: int, seconds: float, trained: float, l
     beside = {key: value for key, value in vars(member).items() if key not in ("run", "late")}
     weights = sum(alive[key] for key in alive if key.endswith("weight"))
     last = loop.epochs[place]
-    before = last[max(0, min(len(last), member.frozen_at) - 1)]  # the last epoch with gates that move
+    before = last[
+        max(0, min(len(last), member.frozen_at) - 1)
+    ]  # the last epoch with gates that move
     after = last[min(len(last) - 1, member.frozen_at)]
     found = {
         "round": name,
@@ -200,7 +219,12 @@ def teachers(data: Dataset, device: torch.device, out: Path, known: Path | None)
     else:
         loop = ManyLoop(TEACHERS, data, device, watch=Clock())
         loop.train()
-        print("teachers:", [each[-1].validation for each in loop.epochs], f"{loop.seconds:.1f} s", flush=True)
+        print(
+            "teachers:",
+            [each[-1].validation for each in loop.epochs],
+            f"{loop.seconds:.1f} s",
+            flush=True,
+        )
         states = {name: each.cpu().contiguous() for name, each in loop.stack.finished().items()}
         safetensors.torch.save_file(states, out / "teachers.safetensors")
     models = []

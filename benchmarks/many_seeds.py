@@ -17,20 +17,22 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from sparsegate.data import Dataset, load_data
 from sparsegate.distil import Ensemble
-from sparsegate.many import Member, check_agreement, train_many
-from sparsegate.record import Record
-from sparsegate.reproduce import PUPILS, Pupil
-from sparsegate.study import Study
-from sparsegate.train import Run, empty_network
+from sparsegate_lab.batched import Member, check_agreement, train_many
+from sparsegate_lab.data import Dataset, load_data
+from sparsegate_lab.paper import PUPILS, Pupil
+from sparsegate_lab.record import Record
+from sparsegate_lab.study import Study
+from sparsegate_lab.train import Run, empty_network
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("recipes", nargs="+", choices=list(PUPILS), help="those that agree are trained as one")
+    parser.add_argument(
+        "recipes", nargs="+", choices=list(PUPILS), help="those that agree are trained as one"
+    )
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
     parser.add_argument("--epochs", type=int, help="in the place of the recipes' own")
     parser.add_argument("--folder", type=Path, default=Path("runs"))
@@ -41,19 +43,32 @@ def main() -> None:
     command += f" --epochs {options.epochs}" if options.epochs else ""
     began = time.perf_counter()
     taught = teacher(next(iter(pupils.values())), options.folder)
-    fields = {(name, seed): pupil.field(seed) for name, pupil in pupils.items() for seed in options.seeds}
+    fields = {
+        (name, seed): pupil.field(seed) for name, pupil in pupils.items() for seed in options.seeds
+    }
     by_member: dict[Member, Record] = {}
     for members in agreeing([list(field) for field in fields.values()]):
         records = train_many(members, folder=options.folder, teacher=taught, command=command)
         by_member |= zip(members, records, strict=True)
-        print(f"{len(members)} members, {time.perf_counter() - began:.0f} s with the teachers", flush=True)
+        print(
+            f"{len(members)} members, {time.perf_counter() - began:.0f} s with the teachers",
+            flush=True,
+        )
     data = load_data(next(iter(by_member)).run.data)
     for name in pupils:
-        chosen = [chosen_of(fields[name, seed], by_member, options.folder, data) for seed in options.seeds]
+        chosen = [
+            chosen_of(fields[name, seed], by_member, options.folder, data) for seed in options.seeds
+        ]
         study = Study((PUPILS[name].__doc__ or name).strip(), command, tuple(chosen))
         study.save(options.results / f"{name}.json")
-        test, kept = study.summary(lambda record: record.test), study.summary(lambda record: record.kept)
-        print(f"{name}: {kept.mean:.0f} weights, test {test.mean:.3f} ± {test.spread:.3f} %", flush=True)
+        test, kept = (
+            study.summary(lambda record: record.test),
+            study.summary(lambda record: record.kept),
+        )
+        print(
+            f"{name}: {kept.mean:.0f} weights, test {test.mean:.3f} ± {test.spread:.3f} %",
+            flush=True,
+        )
 
 
 def agreeing(fields: Sequence[list[Member]]) -> list[list[Member]]:
@@ -79,14 +94,20 @@ def with_epochs(pupil: Pupil, epochs: int | None) -> Pupil:
     return dataclasses.replace(pupil, member=dataclasses.replace(pupil.member, run=run))
 
 
-def chosen_of(field: Sequence[Member], records: dict[Member, Record], folder: Path, data: Dataset) -> Record:
+def chosen_of(
+    field: Sequence[Member], records: dict[Member, Record], folder: Path, data: Dataset
+) -> Record:
     """The record of the candidate with the lowest loss on the validation split, with a note about all of them."""
     if len(field) == 1:
         return records[field[0]]
-    losses = {member: validation_loss(network(member.run, folder / member.name), data) for member in field}
+    losses = {
+        member: validation_loss(network(member.run, folder / member.name), data) for member in field
+    }
     best = min(field, key=losses.__getitem__)
     seen = ", ".join(f"{losses[each]:.4f} ({records[each].validation:.2f} %)" for each in field)
-    note = f"of {len(field)} candidates the one with the lowest loss on the validation split: {seen}"
+    note = (
+        f"of {len(field)} candidates the one with the lowest loss on the validation split: {seen}"
+    )
     return dataclasses.replace(records[best], notes=(*records[best].notes, note))
 
 
@@ -107,7 +128,12 @@ def network(run: Run[Any], folder: Path) -> nn.Module:
 def teacher(pupil: Pupil, folder: Path) -> nn.Module:
     """The networks that teach, trained at once if they are not there, as one."""
     records = train_many(pupil.teachers, folder=folder)
-    return Ensemble(*(network(run, folder / each.name) for run, each in zip(pupil.teachers, records, strict=True)))
+    return Ensemble(
+        *(
+            network(run, folder / each.name)
+            for run, each in zip(pupil.teachers, records, strict=True)
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -15,12 +15,12 @@ from typing import Any
 
 import torch
 
-from sparsegate.data import mnist
-from sparsegate.many import ManyLoop, Member, train_many
-from sparsegate.many.knobs import knob_table
-from sparsegate.methods import LearnedGates
-from sparsegate.penalty import Penalty
-from sparsegate.train import Run, machine, train, versions
+from sparsegate.price import Penalty
+from sparsegate_lab.batched import ManyLoop, Member, train_many
+from sparsegate_lab.batched.schedule_table import knob_table
+from sparsegate_lab.data import mnist
+from sparsegate_lab.methods import LearnedGates
+from sparsegate_lab.train import Run, machine, train, versions
 
 
 def main() -> None:
@@ -29,12 +29,21 @@ def main() -> None:
     parser.add_argument("--members", type=int, nargs="+", default=[8, 32, 64])
     parser.add_argument("--precisions", nargs="+", default=["fp32", "bf16"])
     parser.add_argument("--steps", type=int, default=60)
-    parser.add_argument("--alone", type=int, default=2, help="members that are trained alone, too, for one epoch")
-    parser.add_argument("--remark", default="", help="what a reader should know, such as who else used the GPU")
+    parser.add_argument(
+        "--alone", type=int, default=2, help="members that are trained alone, too, for one epoch"
+    )
+    parser.add_argument(
+        "--remark", default="", help="what a reader should know, such as who else used the GPU"
+    )
     parser.add_argument("--out", type=Path, default=Path("results/many-speed.json"))
     options = parser.parse_args()
     command = shlex.join(["python", "benchmarks/many_speed.py", *sys.argv[1:]])
-    about = {"command": command, "machine": machine(), "versions": versions(), "remark": options.remark}
+    about = {
+        "command": command,
+        "machine": machine(),
+        "versions": versions(),
+        "remark": options.remark,
+    }
     found: dict[str, Any] = dict(about)
     found |= {"steps": [], "beside_single_runs": []}
     sizes = itertools.product(options.models, options.members, options.precisions)
@@ -45,14 +54,20 @@ def main() -> None:
     ):
         for row in rows:
             found[kind].append(row)
-            options.out.write_text(json.dumps(found, indent=1) + "\n")  # what comes later may be cut off
+            options.out.write_text(
+                json.dumps(found, indent=1) + "\n"
+            )  # what comes later may be cut off
 
 
 def timed(model: str, members: int, precision: Any, steps: int) -> dict[str, Any]:
     """Milliseconds of a step, and seconds of what comes before and after an epoch's steps."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    run = Run(model=model, precision=precision, epochs=2, method=LearnedGates(penalty=Penalty(count=12.0)))
-    loop = ManyLoop([Member(dataclasses.replace(run, seed=seed)) for seed in range(members)], mnist(), device)
+    run = Run(
+        model=model, precision=precision, epochs=2, method=LearnedGates(penalty=Penalty(count=12.0))
+    )
+    loop = ManyLoop(
+        [Member(dataclasses.replace(run, seed=seed)) for seed in range(members)], mnist(), device
+    )
     began = time.perf_counter()
     loop.inputs.load(loop.inputs.drawn(0))
     loop.steps.begin(knob_table(loop.members, 0, loop.inputs.steps))

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import torch
 from torch.nn import functional as F
 
-from sparsegate.many import pooled
-from sparsegate.many.pooled import TILES, Shape, Tile, pooled_conv
+from sparsegate_lab.batched import pooled
+from sparsegate_lab.batched.pooled import TILES, Shape, Tile, pooled_conv
 
 MEMBERS, BATCH = 32, 128
 CANDIDATES = {
@@ -32,7 +32,9 @@ def tune(seconds: float = 40.0) -> None:
                 timed[tile] = _milliseconds(_work(what, *SIZES[large]))
         if timed:
             TILES[what, large] = min(timed, key=timed.__getitem__)
-        print(what, large, {tuple(tile): round(each, 4) for tile, each in timed.items()}, flush=True)
+        print(
+            what, large, {tuple(tile): round(each, 4) for tile, each in timed.items()}, flush=True
+        )
 
 
 def check() -> None:
@@ -44,15 +46,26 @@ def check() -> None:
         each = zip(images.chunk(4), weight, bias, strict=True)
         wanted = torch.cat([F.relu(F.max_pool2d(F.conv2d(*one), 2)) for one in each])
         grad = torch.randn_like(wanted)
-        pairs = zip(torch.autograd.grad(made, given, grad), torch.autograd.grad(wanted, given, grad), strict=True)
-        far = [float((one - other).abs().max() / other.abs().max()) for one, other in [(made, wanted), *pairs]]
+        pairs = zip(
+            torch.autograd.grad(made, given, grad),
+            torch.autograd.grad(wanted, given, grad),
+            strict=True,
+        )
+        far = [
+            float((one - other).abs().max() / other.abs().max())
+            for one, other in [(made, wanted), *pairs]
+        ]
         print("check", [f"{value:.1e}" for value in far], flush=True)
 
 
 def _tensors(members: int, channels: int, size: int, units: int) -> tuple[torch.Tensor, ...]:
     images = torch.randn(members * BATCH, channels, size, size, device="cuda")
     weight = torch.randn(members, units, channels, 5, 5, device="cuda") / (5 * channels**0.5)
-    return images.contiguous(memory_format=torch.channels_last), weight, torch.randn(members, units, device="cuda") / 10
+    return (
+        images.contiguous(memory_format=torch.channels_last),
+        weight,
+        torch.randn(members, units, device="cuda") / 10,
+    )
 
 
 def _work(what: str, channels: int, size: int, units: int) -> Callable[[], object]:

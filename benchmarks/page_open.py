@@ -10,9 +10,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from sparsegate.page import make_page
-from sparsegate.record import Record
-from sparsegate.train import machine, versions
+from sparsegate_lab.page import make_page
+from sparsegate_lab.record import Record
+from sparsegate_lab.train import machine, versions
 
 RESULT = Path("results/page.json")
 TIMES = 7
@@ -37,7 +37,12 @@ def main() -> None:
     content = {
         "title": f"The page of a run: at most {SIZE:,} bytes, opened in less than {SECONDS:g} s",
         "command": "python benchmarks/page_open.py runs/NAME",
-        "run": {"name": record.name, "model": record.run["model"], "epochs": len(record.epochs), "kept": record.kept},
+        "run": {
+            "name": record.name,
+            "model": record.run["model"],
+            "epochs": len(record.epochs),
+            "kept": record.kept,
+        },
         "bytes": size,
         "seconds_to_load": [round(each, 3) for each in loaded],
         "seconds_to_first_paint": [round(each, 3) for each in painted],
@@ -47,7 +52,9 @@ def main() -> None:
         "versions": versions(),
     }
     RESULT.write_text(json.dumps(content, indent=1) + "\n")
-    print(f"{size:,} bytes; loaded in {seconds:.3f} s, painted in {statistics.median(painted):.3f} s (medians)")
+    print(
+        f"{size:,} bytes; loaded in {seconds:.3f} s, painted in {statistics.median(painted):.3f} s (medians)"
+    )
 
 
 def opened(page: Path) -> tuple[list[float], list[float], str]:
@@ -56,7 +63,9 @@ def opened(page: Path) -> tuple[list[float], list[float], str]:
 
     found: list[Any] = []
     with sync_playwright() as engine:
-        browser = engine.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        browser = engine.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
         for _ in range(TIMES):
             tab = browser.new_context().new_page()
             tab.goto(page.absolute().as_uri())

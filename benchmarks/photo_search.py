@@ -20,13 +20,13 @@ from typing import Any, Literal
 
 import torch
 
-from sparsegate.methods import LearnedGates
-from sparsegate.record import Record
-from sparsegate.reproduce import RECIPES
-from sparsegate.reproduce.recipes.photographs import CLOSED
 from sparsegate.target import Target
-from sparsegate.train import Run, Teacher, train
-from sparsegate.train.provenance import machine, versions
+from sparsegate_lab.methods import LearnedGates
+from sparsegate_lab.paper import RECIPES
+from sparsegate_lab.paper.recipes.photographs import CLOSED
+from sparsegate_lab.record import Record
+from sparsegate_lab.train import Run, Teacher, train
+from sparsegate_lab.train.provenance import machine, versions
 
 PHASES = {"begin": 0.08, "reach": 0.45, "freeze": 0.55, "travel": 0.005, "evenly": 0.75}
 CONNECTED = 3_068_878  # of AlexNet's fully connected weights, at 10.3x in all
@@ -62,7 +62,9 @@ class Kind:
     lr: float
 
 
-ALEXNET = Kind("alexnet-imagenette", "alexnet_features.safetensors", batch_size=128, epochs=25, lr=0.006)
+ALEXNET = Kind(
+    "alexnet-imagenette", "alexnet_features.safetensors", batch_size=128, epochs=25, lr=0.006
+)
 VGG16 = Kind("vgg16-imagenette", "vgg16_features.safetensors", batch_size=64, epochs=6, lr=0.003)
 GROUPS: dict[str, tuple[Kind, list[Trial]]] = {
     "alexnet-10x": (
@@ -127,7 +129,9 @@ def sparse_run(kind: Kind, trial: Trial, dense: str) -> Run[Any]:
     """The run of a setting, from the folder of its dense network."""
     wish: dict[str, Any] = {"weights": CONNECTED} if trial.connected else {"keep": 1 / trial.rate}
     target = Target(**wish, **{**PHASES, **trial.phases}, listen=trial.start == "listen")
-    start: dict[str, Any] = {"keep": CLOSED} if trial.start == "closed" else {"graded": trial.start == "graded"}
+    start: dict[str, Any] = (
+        {"keep": CLOSED} if trial.start == "closed" else {"graded": trial.start == "graded"}
+    )
     only = ("classifier.*",) if trial.connected else ("*",)
     return dataclasses.replace(
         RECIPES[kind.recipe](),
@@ -148,7 +152,9 @@ def rows(group: str, data: Path, runs: Path) -> Iterator[dict[str, Any]]:
     yield _row(group, {}, train(dense, folder=runs, command="", save_every=10**6, pack=False))
     for trial in trials:
         run = sparse_run(kind, trial, str(runs / dense.name))
-        yield _row(group, vars(trial), train(run, folder=runs, command="", save_every=10**6, pack=False))
+        yield _row(
+            group, vars(trial), train(run, folder=runs, command="", save_every=10**6, pack=False)
+        )
 
 
 def _row(group: str, trial: dict[str, Any], record: Record) -> dict[str, Any]:
@@ -166,23 +172,36 @@ def _row(group: str, trial: dict[str, Any], record: Record) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("groups", nargs="+", choices=list(GROUPS))
     parser.add_argument("--data", type=Path, default=Path("data"))
     parser.add_argument("--runs", type=Path, default=Path("runs"))
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--seconds", type=float, default=600.0, help="after which no further setting is begun")
+    parser.add_argument(
+        "--seconds", type=float, default=600.0, help="after which no further setting is begun"
+    )
     args = parser.parse_args()
     os.environ.setdefault("SPARSEGATE_DATA", str(args.data))
     os.environ.setdefault("SPARSEGATE_CACHE", str(args.runs / "cache"))
     torch.backends.cudnn.benchmark = True
     command = f"python benchmarks/photo_search.py {' '.join(args.groups)} --out {args.out.name}"
-    record = {"title": TITLE, "command": command, "machine": machine(), "versions": versions(), "rows": []}
+    record = {
+        "title": TITLE,
+        "command": command,
+        "machine": machine(),
+        "versions": versions(),
+        "rows": [],
+    }
     began = time.perf_counter()
     for row in (row for group in args.groups for row in rows(group, args.data, args.runs)):
         record["rows"].append(row)
         args.out.write_text(json.dumps(record, indent=1) + "\n")
-        print(f"{row['validation']:6.2f} % {row['kept']:>12,} loss {row['losses'][-1]} {row['trial']}", flush=True)
+        print(
+            f"{row['validation']:6.2f} % {row['kept']:>12,} loss {row['losses'][-1]} {row['trial']}",
+            flush=True,
+        )
         if time.perf_counter() - began > args.seconds:
             return
 

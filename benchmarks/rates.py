@@ -12,9 +12,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from sparsegate.record import Record
-from sparsegate.reproduce.imagenet import began_with
-from sparsegate.study import Study, Summary
+from sparsegate_lab.paper.imagenet import began_with
+from sparsegate_lab.record import Record
+from sparsegate_lab.study import Study, Summary
 
 FAMILIES = {"alexnet-imagenette": "", "vgg16-imagenette": "", "vgg16-cifar10": "cifar10"}
 
@@ -47,16 +47,25 @@ def _row(recipe: str, study: Study, baselines: tuple[Record, ...]) -> dict[str, 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--results", type=Path, default=Path("results"))
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     curves = {family: rows(args.results / place, family) for family, place in FAMILIES.items()}
     title = "Accuracy over rate: AlexNet and VGG-16 on Imagenette at 224x224, VGG-16 on CIFAR-10."
-    content = {"title": title, "command": "python benchmarks/rates.py --out results/rates.json", "curves": curves}
+    content = {
+        "title": title,
+        "command": "python benchmarks/rates.py --out results/rates.json",
+        "curves": curves,
+    }
     args.out.write_text(json.dumps(content, indent=1) + "\n")
     for row in (row for each in curves.values() for row in each):
-        test, lost = row["test"], "unknown" if row["lost"] is None else f"{row['lost']['mean']:+.2f}"
+        test, lost = (
+            row["test"],
+            "unknown" if row["lost"] is None else f"{row['lost']['mean']:+.2f}",
+        )
         print(
             f"{row['recipe']:28} {row['rate']:8.1f}x {test['mean']:6.2f} +- {test['spread']:.2f} %, "
             f"{lost} lost, {len(row['seeds'])} seeds"

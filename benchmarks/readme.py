@@ -8,8 +8,8 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from sparsegate.report import markdown, study_table
-from sparsegate.study import Study
+from sparsegate_lab.report import markdown, study_table
+from sparsegate_lab.study import Study
 
 ROOT = Path(__file__).parent.parent
 STUDIES = ("lenet5-demo", "lenet5-method1", "lenet5-method2", "lenet5-200x")
@@ -37,7 +37,9 @@ def studies() -> str:
 
 def pupils() -> str:
     """LeNets taught by dense ones, many trained at once."""
-    rows = [("recipe", "weights kept", "rate", "rate with biases", "test accuracy", "lowest to highest")]
+    rows = [
+        ("recipe", "weights kept", "rate", "rate with biases", "test accuracy", "lowest to highest")
+    ]
     for name in PUPILS:
         study = Study.load(ROOT / "results" / f"{name}.json")
         kept, rate, both, test = (
@@ -61,7 +63,9 @@ def compared() -> str:
     rows = [("recipe", "weights", "with indices", "test accuracy", "the paper prints")]
     for name, printed in COMPARED.items():
         study = Study.load(ROOT / "results" / "compare" / f"{name}.json")
-        kept, stored, test = (study.summary(attrgetter(each)) for each in ("kept", "num_with_indices", "test"))
+        kept, stored, test = (
+            study.summary(attrgetter(each)) for each in ("kept", "num_with_indices", "test")
+        )
         accuracy = f"{test.mean:.2f} ± {test.spread:.2f} %"
         rows.append((f"`{name}`", f"{kept.mean:,.0f}", f"{stored.mean:,.0f}", accuracy, printed))
     return markdown(rows)
@@ -90,7 +94,11 @@ def files() -> str:
     rows = [("network", "values", "`.sg` file", "weights", "test accuracy")]
     for network, stage in FILES:
         numbers = found[network][stage]
-        size, weights, test = numbers["sg_bytes"]["mean"], numbers["weights"]["mean"], numbers["test"]
+        size, weights, test = (
+            numbers["sg_bytes"]["mean"],
+            numbers["weights"]["mean"],
+            numbers["test"],
+        )
         accuracy = f"{test['mean']:.2f} ± {test['spread']:.2f} %"
         rows.append((network, stage, f"{size:,.0f} bytes", f"{weights:,.0f}", accuracy))
     return markdown(rows)
@@ -105,7 +113,9 @@ def gpu() -> str:
             times = row["summary"]["cold"]
             each = [f"{times[name]:.1f} µs" for name in ("ours", "dense", "cuSPARSE")]
             sparsity = f"{100 * row['sparsity']:.1f} %"
-            rows.append((row["layer"], sparsity, str(row["batch"]), *each, f"{times['times_dense']:.1f}"))
+            rows.append(
+                (row["layer"], sparsity, str(row["batch"]), *each, f"{times['times_dense']:.1f}")
+            )
     return markdown(rows)
 
 
@@ -118,7 +128,9 @@ def cpu() -> str:
         times = {row["batch"]: row for row in found if row["case"] == case}
         threads = {row["threads"] for row in times.values()}
         name = case if threads == {1} else f"{case}, {min(threads)} threads"
-        rows.append((name, *(_speed_ups(times[batch]) if batch in times else "" for batch in batches)))
+        rows.append(
+            (name, *(_speed_ups(times[batch]) if batch in times else "" for batch in batches))
+        )
     return markdown(rows)
 
 

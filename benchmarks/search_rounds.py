@@ -6,12 +6,15 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from sparsegate.many import Late, Member
-from sparsegate.methods import Dense, LearnedGates
-from sparsegate.penalty import Penalty
-from sparsegate.train import Run
+from sparsegate.price import Penalty
+from sparsegate_lab.batched import Late, Member
+from sparsegate_lab.methods import Dense, LearnedGates
+from sparsegate_lab.train import Run
 
-TEACHERS = [Member(Run(epochs=30, lr=0.05, weight_decay=5e-4, seed=100 + seed, method=Dense())) for seed in range(6)]
+TEACHERS = [
+    Member(Run(epochs=30, lr=0.05, weight_decay=5e-4, seed=100 + seed, method=Dense()))
+    for seed in range(6)
+]
 
 
 def member(
@@ -28,7 +31,9 @@ def member(
 ) -> Member:
     """A member by what differs from the recipe `lenet5-method1`."""
     method = LearnedGates(penalty=Penalty(count=price), **{"freeze": 0.75, **(gates or {})})
-    return Member(Run(method=method, **run), most, average, share, temperature, shed, late or Late())
+    return Member(
+        Run(method=method, **run), most, average, share, temperature, shed, late or Late()
+    )
 
 
 def group(prices: Sequence[float], **options: Any) -> list[Member]:
@@ -50,7 +55,9 @@ def three_sizes(prices: Sequence[float], **options: Any) -> list[Member]:
 AGAIN = Late(lr=0.01, weight_decay=0.0)
 
 
-def small(price: float, most: int = 861, lr: float = 0.03, gate_lr: float = 3.0, **options: Any) -> Member:
+def small(
+    price: float, most: int = 861, lr: float = 0.03, gate_lr: float = 3.0, **options: Any
+) -> Member:
     """A LeNet-5 of the third round; it sheds units."""
     gates = {"gate_lr": gate_lr, **options.pop("gates", {})}
     settings = {**FIVE, "epochs": 80, **HALF, "late": AGAIN, **options}
@@ -119,10 +126,19 @@ LATE = [
 SLOW, ADAPTED = {"gate_lr": 0.3, "freeze": 0.7}, Late(0.006, 0.0, adapt=True, warmup=0.05)
 
 
-def slow(most: int, seed: int, *, late: Late = ADAPTED, gates: dict[str, Any] | None = None, shift: int = 1) -> Member:
+def slow(
+    most: int,
+    seed: int,
+    *,
+    late: Late = ADAPTED,
+    gates: dict[str, Any] | None = None,
+    shift: int = 1,
+) -> Member:
     """A LeNet-5 of the fourth round, in which the number of open gates follows a path; seeds of no other round."""
     price = {861: 30.0, 1435: 15.0}[most]
-    return small(price, most, gates={**SLOW, **(gates or {})}, late=late, shift=shift, seed=seed, epochs=300)
+    return small(
+        price, most, gates={**SLOW, **(gates or {})}, late=late, shift=shift, seed=seed, epochs=300
+    )
 
 
 FOURTH = [
@@ -139,7 +155,10 @@ FOURTH = [
 
 def of_epochs(members: Sequence[Member], epochs: int) -> list[Member]:
     """The members with another number of epochs."""
-    return [dataclasses.replace(each, run=dataclasses.replace(each.run, epochs=epochs)) for each in members]
+    return [
+        dataclasses.replace(each, run=dataclasses.replace(each.run, epochs=epochs))
+        for each in members
+    ]
 
 
 ROUNDS: dict[str, dict[str, list[Member]]] = {

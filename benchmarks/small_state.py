@@ -19,26 +19,34 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from sparsegate.record import Epoch, Record
-from sparsegate.reproduce import RECIPES
-from sparsegate.study import Study, Summary
-from sparsegate.train import Run, Watcher, machine, train, versions
+from sparsegate_lab.paper import RECIPES
+from sparsegate_lab.record import Epoch, Record
+from sparsegate_lab.study import Study, Summary
+from sparsegate_lab.train import Run, Watcher, machine, train, versions
 
 WAYS = ("apart", "together", "small")
 RECIPE = "lenet5-demo"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
     parser.add_argument("--epochs", type=int, help="other than the recipe's")
     parser.add_argument("--processes", type=int, default=1, help="runs at a time")
-    parser.add_argument("--limit", type=float, default=math.inf, help="seconds after which runs are left")
+    parser.add_argument(
+        "--limit", type=float, default=math.inf, help="seconds after which runs are left"
+    )
     parser.add_argument("--folder", type=Path, default=Path("runs"))
     parser.add_argument("--out", type=Path, default=Path("results/small-state.json"))
     options = parser.parse_args()
-    runs = [(way, described(way, seed, options.epochs)) for seed in options.seeds for way in options.ways]
+    runs = [
+        (way, described(way, seed, options.epochs))
+        for seed in options.seeds
+        for way in options.ways
+    ]
     found: dict[str, list[Record]] = {way: [] for way in WAYS}
     late = Late(time.time() + options.limit)
     with ProcessPoolExecutor(options.processes, mp_context=get_context("spawn")) as pool:
@@ -107,14 +115,23 @@ def write(options: argparse.Namespace, found: dict[str, list[Record]]) -> None:
 def summarised(records: list[Record]) -> dict[str, Any]:
     """Accuracy and size over the seeds."""
     study = Study("", "", tuple(in_order(records)))
-    return {name: vars(study.summary(lambda each, name=name: getattr(each, name))) for name in ("test", "kept")}
+    return {
+        name: vars(study.summary(lambda each, name=name: getattr(each, name)))
+        for name in ("test", "kept")
+    }
 
 
 def lost(found: dict[str, list[Record]]) -> dict[str, Any]:
     """What the small state wins or loses, seed by seed."""
-    tests = {way: {each.run["seed"]: each.test for each in records} for way, records in found.items()}
+    tests = {
+        way: {each.run["seed"]: each.test for each in records} for way, records in found.items()
+    }
     gaps = {
-        way: [round(tests["small"][seed] - tests[way][seed], 2) for seed in tests["small"] if seed in tests[way]]
+        way: [
+            round(tests["small"][seed] - tests[way][seed], 2)
+            for seed in tests["small"]
+            if seed in tests[way]
+        ]
         for way in WAYS[:2]
     }
     return {way: {"by seed": each, **vars(Summary.of(each))} for way, each in gaps.items() if each}

@@ -21,10 +21,10 @@ from typing import Any
 
 from sparse_vd_trial import Trial
 
-from sparsegate.atomic import write_atomically
-from sparsegate.data import Dataset, mnist
-from sparsegate.methods import SparseVD
-from sparsegate.train import Run
+from sparsegate_lab.data import Dataset, mnist
+from sparsegate_lab.methods import SparseVD
+from sparsegate_lab.train import Run
+from sparsegate_runtime.atomic import write_atomically
 
 SMALL = 1_690  # weights: LeNet-5 has 430 500, and 250x is wanted with a little to spare
 BEST = 4  # settings that are tried with more seeds
@@ -34,7 +34,9 @@ TITLE = "The search for settings of sparse_vd on LeNet-5, by validation accuracy
 Row = dict[str, Any]
 
 
-def setting(mean_lr: float, variance_lr: float, price: float, freeze: float = 0.75, **more: Any) -> Run[SparseVD]:
+def setting(
+    mean_lr: float, variance_lr: float, price: float, freeze: float = 0.75, **more: Any
+) -> Run[SparseVD]:
     own = {key: more.pop(key) for key in ("wait", "ramp", "threshold") if key in more}
     method = SparseVD(mean_lr=mean_lr, variance_lr=variance_lr, price=price, freeze=freeze, **own)
     return Run(**{"epochs": 60, "seed": FIRST, **more, "method": method})
@@ -69,11 +71,17 @@ ROUNDS = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("round", choices=list(ROUNDS))
-    parser.add_argument("--processes", type=int, default=1, help="trials at a time; more than one pays on a GPU")
-    parser.add_argument("--limit", type=float, default=float("inf"), help="seconds after which no trial goes on")
+    parser.add_argument(
+        "--processes", type=int, default=1, help="trials at a time; more than one pays on a GPU"
+    )
+    parser.add_argument(
+        "--limit", type=float, default=float("inf"), help="seconds after which no trial goes on"
+    )
     parser.add_argument("--out", type=Path, default=Path("results/sparse-vd-search.json"))
     parser.add_argument("--epochs", type=int, help="other than the round's")
-    parser.add_argument("--images", type=int, help="train on fewer than all, to see that everything works")
+    parser.add_argument(
+        "--images", type=int, help="train on fewer than all, to see that everything works"
+    )
     options = parser.parse_args()
     runs = ROUNDS[options.round]
     if options.epochs is not None:

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from sparsegate.data import Dataset
-from sparsegate.layers import Noisy, divergence
-from sparsegate.methods import SparseVD
-from sparsegate.train import Batches, Run, augments_of, count_layers, fresh_network, view_of
+from sparsegate_lab.data import Dataset
+from sparsegate_lab.layers import Noisy, divergence
+from sparsegate_lab.methods import SparseVD
+from sparsegate_lab.train import Batches, Run, augments_of, count_layers, fresh_network, view_of
 
 WARM_UP = 3  # steps before the graph is recorded; training has so many more
 SEEN = 10  # epochs between two looks at a network
@@ -29,7 +29,9 @@ class Trial:
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.validation, self.normalise = data.validation.to(device), view_of(run, data)
         augments = augments_of(run)
-        self.batches = Batches(data.train.to(device), self.normalise, augments, run.batch_size, run.seed)
+        self.batches = Batches(
+            data.train.to(device), self.normalise, augments, run.batch_size, run.seed
+        )
         model, _ = fresh_network(run, data)
         model = run.method.prepare(model)
         self.model: nn.Module = model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -37,7 +39,9 @@ class Trial:
         self.rest = run.method.weights(self.model)
         self.velocity = [torch.zeros_like(each) for each in self.rest]
         groups = run.method.optimizer(self.model).param_groups
-        owned = [{"params": group["params"], "lr": torch.zeros((), device=device)} for group in groups]
+        owned = [
+            {"params": group["params"], "lr": torch.zeros((), device=device)} for group in groups
+        ]
         self.adam = torch.optim.Adam(
             owned, lr=torch.zeros((), device=device), fused=True, capturable=device.type == "cuda"
         )
@@ -56,7 +60,13 @@ class Trial:
                 seen.append({"epoch": number + 1, **self._seen()})
         layers = {layer.name: layer.kept for layer in count_layers(self._finished())}
         seconds = round(time.perf_counter() - began, 1)
-        return {"run": self.run.to_json(), **seen[-1], "layers": layers, "seen": seen, "seconds": seconds}
+        return {
+            "run": self.run.to_json(),
+            **seen[-1],
+            "layers": layers,
+            "seen": seen,
+            "seconds": seconds,
+        }
 
     def _go(self, number: int, replay: Any) -> None:
         """One epoch; the noise ends with the first step that is in the quiet part of training."""
@@ -78,7 +88,13 @@ class Trial:
         for progress in (step / count for step in range(count)):
             method.before_step(self.model, optimizer, progress)
             rates = [group["lr"] for group in optimizer.param_groups]
-            rows.append([method.price_at(progress) / method.num_images, *rates, run.lr * method.lr_factor(progress)])
+            rows.append(
+                [
+                    method.price_at(progress) / method.num_images,
+                    *rates,
+                    run.lr * method.lr_factor(progress),
+                ]
+            )
         return torch.tensor(rows)
 
     def _epoch(self, number: int) -> tuple[Tensor, Tensor]:
@@ -107,7 +123,10 @@ class Trial:
             each.grad = None
         place = self.step % len(self.batches)
         price, means, variances, rest = self.plan.index_select(0, self.step)[0].unbind()
-        images, labels = self.images.index_select(0, place)[0], self.labels.index_select(0, place)[0]
+        images, labels = (
+            self.images.index_select(0, place)[0],
+            self.labels.index_select(0, place)[0],
+        )
         (F.cross_entropy(self.model(images), labels) + price * divergence(self.noisy)).backward()
         for group, lr in zip(self.adam.param_groups, (means, variances), strict=True):
             group["lr"].copy_(lr)
@@ -125,5 +144,12 @@ class Trial:
     @torch.no_grad()
     def _seen(self) -> dict[str, Any]:
         model = self._finished()
-        right = (model(self.normalise(self.validation.images)).argmax(1) == self.validation.labels).float().mean()
-        return {"kept": sum(layer.kept for layer in count_layers(model)), "validation": round(100 * right.item(), 2)}
+        right = (
+            (model(self.normalise(self.validation.images)).argmax(1) == self.validation.labels)
+            .float()
+            .mean()
+        )
+        return {
+            "kept": sum(layer.kept for layer in count_layers(model)),
+            "validation": round(100 * right.item(), 2),
+        }

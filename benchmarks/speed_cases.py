@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sparsegate.models import MODELS, LeNet5
+from sparsegate_lab.models import MODELS, LeNet5
 
 OURS, EAGER, DEEPSPARSE, WIRED = "ours", "torch eager", "deepsparse", "hard-wired"
 ENGINES = (EAGER, "torch.compile", "onnxruntime", "openvino", DEEPSPARSE)
@@ -86,7 +86,14 @@ def alexnet() -> nn.Module:
         *(nn.Conv2d(192, 384, 3, padding=1), nn.ReLU()),
         *(nn.Conv2d(384, 256, 3, padding=1), nn.ReLU()),
         *(nn.Conv2d(256, 256, 3, padding=1), nn.ReLU(), nn.MaxPool2d(3, 2)),
-        *(nn.Flatten(), nn.Linear(9216, 4096), nn.ReLU(), nn.Linear(4096, 4096), nn.ReLU(), nn.Linear(4096, 1000)),
+        *(
+            nn.Flatten(),
+            nn.Linear(9216, 4096),
+            nn.ReLU(),
+            nn.Linear(4096, 4096),
+            nn.ReLU(),
+            nn.Linear(4096, 1000),
+        ),
     )
 
 
@@ -99,7 +106,13 @@ def vgg16() -> nn.Module:
             layers += [nn.Conv2d(channels, width, 3, padding=1), nn.ReLU()]
             channels = width
         layers.append(nn.MaxPool2d(2, 2))
-    linear = [nn.Linear(25088, 4096), nn.ReLU(), nn.Linear(4096, 4096), nn.ReLU(), nn.Linear(4096, 1000)]
+    linear = [
+        nn.Linear(25088, 4096),
+        nn.ReLU(),
+        nn.Linear(4096, 4096),
+        nn.ReLU(),
+        nn.Linear(4096, 1000),
+    ]
     return nn.Sequential(*layers, nn.Flatten(), *linear)
 
 
@@ -151,7 +164,9 @@ def _registered(title: str, name: str, sparsity: float, **settings: Any) -> Case
 
 def _with_norms(title: str, name: str, sparsity: float) -> Case:
     """A network with BatchNorm, perhaps with skip connections, beside all engines."""
-    return _registered(title, name, sparsity, wanted={(OURS, EAGER): LEVEL, (OURS, DEEPSPARSE): LEVEL})
+    return _registered(
+        title, name, sparsity, wanted={(OURS, EAGER): LEVEL, (OURS, DEEPSPARSE): LEVEL}
+    )
 
 
 def _never_slower(name: str, sparsity: float) -> Case:

@@ -62,7 +62,9 @@ def medians(ways: Mapping[str, Way], *, seconds: float, most: int = 40) -> dict[
             if first[name] > 4 * SLOW and taken[name]:
                 continue  # once is enough
             found = ways[name].block(counts[name] + (counts[name] > 2))
-            taken[name] += found[1:] if counts[name] > 2 else found  # the first finds another's caches
+            taken[name] += (
+                found[1:] if counts[name] > 2 else found
+            )  # the first finds another's caches
         rounds += 1
     return {name: statistics.median(each) for name, each in taken.items()}
 
@@ -74,19 +76,31 @@ class DeepSparse:
 
     def __init__(self, python: Path) -> None:
         worker = Path(__file__).with_name("deepsparse_worker.py")
-        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        pipes: dict[str, Any] = {
+            "stdin": subprocess.PIPE,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.DEVNULL,
+        }
         self._process = subprocess.Popen([str(python), str(worker)], text=True, **pipes)
         self._folder = tempfile.TemporaryDirectory()
 
     def prepare(self, model: nn.Module, x: Tensor, *, threads: int) -> Way:
         """An engine for the batch of x; the file is written with a batch of one, which it changes."""
-        onnx, given, wanted = (Path(self._folder.name) / name for name in ("network.onnx", "x.npy", "y.npy"))
+        onnx, given, wanted = (
+            Path(self._folder.name) / name for name in ("network.onnx", "x.npy", "y.npy")
+        )
         write_onnx(model, x[:1], onnx)
         np.save(given, x.numpy())
-        answer = self._ask({"load": str(onnx), "input": str(given), "output": str(wanted), "threads": threads})
+        answer = self._ask(
+            {"load": str(onnx), "input": str(given), "output": str(wanted), "threads": threads}
+        )
         self.version = str(answer["version"])
         output = torch.from_numpy(np.load(wanted))
-        return Way(lambda count: list(self._ask({"time": count})["seconds"]), output, float(answer["first"]))
+        return Way(
+            lambda count: list(self._ask({"time": count})["seconds"]),
+            output,
+            float(answer["first"]),
+        )
 
     def _ask(self, task: dict[str, Any]) -> dict[str, Any]:
         assert self._process.stdin is not None
@@ -94,7 +108,9 @@ class DeepSparse:
         self._process.stdin.write(json.dumps(task) + "\n")
         self._process.stdin.flush()
         line = self._process.stdout.readline()
-        answer: dict[str, Any] = json.loads(line) if line else {"error": f"it ended: {self._process.poll()}"}
+        answer: dict[str, Any] = (
+            json.loads(line) if line else {"error": f"it ended: {self._process.poll()}"}
+        )
         if "error" in answer:
             raise RuntimeError(f"DeepSparse: {answer['error']}")
         return answer

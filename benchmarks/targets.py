@@ -15,10 +15,10 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from sparsegate.methods import LearnedGates
-from sparsegate.record import Record
 from sparsegate.target import Target
-from sparsegate.train import Run, train
+from sparsegate_lab.methods import LearnedGates
+from sparsegate_lab.record import Record
+from sparsegate_lab.train import Run, train
 
 KEEPS = (0.003, 0.01, 0.05, 0.2)
 OTHERS: dict[str, Any] = {"max_drop": 0.3, "bytes": 12_000, "weights": 3000}  # longest first
@@ -33,21 +33,41 @@ def main() -> None:
         rows = list(pool.map(row, runs, [options.folder] * len(runs)))
         save(options, rows)  # saved twice: the second half may be cut off
         for name in options.again:
-            again = [dataclasses.replace(run, method=held(name, each)) for run, each in zip(runs, rows, strict=True)]
-            for each, other in zip(rows, pool.map(row, again, [options.folder] * len(runs)), strict=True):
-                each[f"with the {name} held"] = {name: other[name] for name in ("kept", "validation", "test")}
+            again = [
+                dataclasses.replace(run, method=held(name, each))
+                for run, each in zip(runs, rows, strict=True)
+            ]
+            for each, other in zip(
+                rows, pool.map(row, again, [options.folder] * len(runs)), strict=True
+            ):
+                each[f"with the {name} held"] = {
+                    name: other[name] for name in ("kept", "validation", "test")
+                }
     save(options, rows)
 
 
 def parse(words: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", help="a registered model; the settings of its runs are the defaults, but for epochs")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "model",
+        help="a registered model; the settings of its runs are the defaults, but for epochs",
+    )
     parser.add_argument("--data", default="mnist")
     parser.add_argument("--epochs", type=int, default=12)
     parser.add_argument("--keeps", type=float, nargs="*", default=list(KEEPS))
-    parser.add_argument("--others", nargs="*", choices=list(OTHERS), default=[], help="for the first seed, too")
+    parser.add_argument(
+        "--others", nargs="*", choices=list(OTHERS), default=[], help="for the first seed, too"
+    )
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
-    parser.add_argument("--again", nargs="*", choices=AGAIN, default=[], help="repeat each run with what it found held")
+    parser.add_argument(
+        "--again",
+        nargs="*",
+        choices=AGAIN,
+        default=[],
+        help="repeat each run with what it found held",
+    )
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--folder", type=Path, default=Path("runs"))
     parser.add_argument("--results", type=Path, default=Path("results"))
@@ -60,7 +80,8 @@ def plan(options: argparse.Namespace) -> list[Run[LearnedGates]]:
     keeps = [(seed, Target(keep=keep)) for seed in options.seeds for keep in options.keeps]
     run = Run(model=options.model, data=options.data, epochs=options.epochs)
     return [
-        dataclasses.replace(run, seed=seed, method=LearnedGates(target=target)) for seed, target in [*others, *keeps]
+        dataclasses.replace(run, seed=seed, method=LearnedGates(target=target))
+        for seed, target in [*others, *keeps]
     ]
 
 
@@ -79,13 +100,17 @@ def row(run: Run[Any], folder: Path) -> dict[str, Any]:
         "kept": record.kept,
         "total": record.total,
         "price": float(re.findall(r"the price was ([\d.e+-]+)", said)[-1]),
-        "path": [float(price) for price in re.findall(r"--target\.path ([\d.e+ -]+)", said)[-1].split()],
+        "path": [
+            float(price) for price in re.findall(r"--target\.path ([\d.e+ -]+)", said)[-1].split()
+        ],
         "validation": record.validation,
         "test": record.test,
         "layers": {layer.name: layer.kept for layer in record.layers},
         "gpu": record.machine["gpu"],
         "torch": record.versions["torch"],
-        "notes": [note for note in record.notes if "price was" not in note and "target.path" not in note],
+        "notes": [
+            note for note in record.notes if "price was" not in note and "target.path" not in note
+        ],
     }
     return {**found, **met(target, record, folder)}
 
@@ -101,7 +126,10 @@ def met(target: Target, record: Record, folder: Path) -> dict[str, Any]:
         baseline = record.run["method"]["target"]["baseline"]
         return {"met": record.validation >= baseline - target.max_drop - 1e-9, "baseline": baseline}
     wanted = target.weights or (target.keep or 0.0) * record.total
-    return {"met": abs(record.kept / wanted - 1) <= CLOSE, "off by": round(record.kept / wanted - 1, 6)}
+    return {
+        "met": abs(record.kept / wanted - 1) <= CLOSE,
+        "off by": round(record.kept / wanted - 1, 6),
+    }
 
 
 def save(options: argparse.Namespace, rows: list[dict[str, Any]]) -> None:
@@ -113,7 +141,11 @@ def save(options: argparse.Namespace, rows: list[dict[str, Any]]) -> None:
     new = {**part, "command": words(options), "met": count(rows), "rows": rows}
     parts = sorted([*others, new], key=lambda each: (each["model"], each["data"], each["epochs"]))
     every = [each for part in parts for each in part["rows"]]
-    whole = {"title": "Networks trained with nothing but a target", "met": count(every), "parts": parts}
+    whole = {
+        "title": "Networks trained with nothing but a target",
+        "met": count(every),
+        "parts": parts,
+    }
     options.results.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(whole, indent=1) + "\n")
     for each in rows:

@@ -13,8 +13,8 @@ import pytest
 import torch
 from PIL import Image
 
-from sparsegate.data import Split, mnist
-from sparsegate.train import Run
+from sparsegate_lab.data import Split, mnist
+from sparsegate_lab.train import Run
 
 
 @pytest.fixture(scope="session")
@@ -29,7 +29,9 @@ def as_idx() -> Callable[[torch.Tensor], bytes]:
 
 
 @pytest.fixture(scope="session")
-def digits(tmp_path_factory: pytest.TempPathFactory, as_idx: Callable[[torch.Tensor], bytes]) -> Path:
+def digits(
+    tmp_path_factory: pytest.TempPathFactory, as_idx: Callable[[torch.Tensor], bytes]
+) -> Path:
     """1,000 training and 200 test digits of MNIST as plain idx files; do not change them, copy them."""
     folder = tmp_path_factory.mktemp("digits")
     _write(folder, "train", mnist().train.part(0, 1000), as_idx)
@@ -55,7 +57,9 @@ def python(environment: dict[str, str]) -> Callable[..., subprocess.CompletedPro
 
     def run(*words: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, *words]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+        return subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=120, check=False
+        )
 
     return run
 
@@ -72,7 +76,9 @@ def photographs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
                 pixels = np.zeros((20 + number, 26 - number, 3), np.uint8)
                 pixels[..., channel] = 100 + 10 * number + draw.integers(0, 3)
                 ending = "png" if number % 2 else "JPEG"
-                Image.fromarray(pixels).save(folder / split / name / f"{number:02}.{ending}", quality=95)
+                Image.fromarray(pixels).save(
+                    folder / split / name / f"{number:02}.{ending}", quality=95
+                )
     return folder
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from sparsegate.methods import METHODS
-from sparsegate.reproduce import RECIPES
-from sparsegate.study import Study
-from sparsegate.train import Run
+from sparsegate_lab.methods import METHODS
+from sparsegate_lab.paper import RECIPES
+from sparsegate_lab.study import Study
+from sparsegate_lab.train import Run
 
 ROOT = Path(__file__).parent.parent
 COMPARED = sorted((ROOT / "results" / "compare").glob("*.json"))

@@ -13,9 +13,9 @@ from torch import nn
 from torch.nn import functional as F
 
 import sparsegate as sg
-from sparsegate.methods import LearnedGates
-from sparsegate.models import LeNet5
-from sparsegate.train import Run, train
+from sparsegate_lab.methods import LearnedGates
+from sparsegate_lab.models import LeNet5
+from sparsegate_lab.train import Run, train
 
 ROOT = Path(__file__).parent.parent
 
@@ -44,7 +44,9 @@ def kept(model):
 
 def test_3_lambda_is_opaque__the_price_has_a_unit_and_a_higher_price_leaves_fewer_weights():
     model = sg.gate(a_network(), start=sg.Constant(1.0))
-    assert sg.Penalty(count=2.0)(model).item() == pytest.approx(2.0)  # what a fully open network adds to the loss
+    assert sg.Penalty(count=2.0)(model).item() == pytest.approx(
+        2.0
+    )  # what a fully open network adds to the loss
     counts = [kept(trained(sg.gate(a_network()), count=count)) for count in (0.0, 0.3, 1.0, 4.0)]
     assert counts == sorted(set(counts), reverse=True)
 
@@ -52,7 +54,8 @@ def test_3_lambda_is_opaque__the_price_has_a_unit_and_a_higher_price_leaves_fewe
 def test_4_pinned_to_an_old_torch__the_package_has_no_upper_bound():
     project = (ROOT / "pyproject.toml").read_text()
     needs = re.findall(
-        r'"([^"]+)"', re.search(r"^dependencies = \[(.*?)^\]", project, re.DOTALL | re.MULTILINE).group(1)
+        r'"([^"]+)"',
+        re.search(r"^dependencies = \[(.*?)^\]", project, re.DOTALL | re.MULTILINE).group(1),
     )
     assert "torch>=2.6" in needs
     assert [each for each in needs if re.search(r"<|~|==", each)] == []
@@ -88,7 +91,9 @@ def test_9_the_reported_sparsity_is_wrong__it_is_the_count_of_zeros_in_the_finis
     reported = sg.Census(model).take().kept
     assert 0 < sum(reported.values()) < 8 * 16 + 16 * 4
     finished = sg.finish(copy.deepcopy(model))
-    assert reported == {name: int(torch.count_nonzero(finished.get_parameter(name))) for name in reported}
+    assert reported == {
+        name: int(torch.count_nonzero(finished.get_parameter(name))) for name in reported
+    }
 
 
 def test_10_my_model_is_not_supported__any_layer_type_can_be_named():
@@ -108,7 +113,10 @@ def test_10_my_model_is_not_supported__any_layer_type_can_be_named():
 
 def test_a_newcomers_loop_reaches_a_sparse_and_accurate_network(digits, tmp_path):
     method = LearnedGates(penalty=sg.Penalty(count=4.0), gate_lr=400.0)  # few steps: larger ones
-    record = train(Run(model="lenet5", data=str(digits), method=method, epochs=6, batch_size=50), folder=tmp_path)
+    record = train(
+        Run(model="lenet5", data=str(digits), method=method, epochs=6, batch_size=50),
+        folder=tmp_path,
+    )
     assert record.rate > 5
     assert record.test > 80
     assert record.total == sum(each.numel() for each in LeNet5().parameters() if each.ndim > 1)

@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import nn
 
-from sparsegate.cli.frontier import parse as parse_frontier
-from sparsegate.cli.train import parse
-from sparsegate.methods import METHODS
+from sparsegate_lab.cli.frontier import parse as parse_frontier
+from sparsegate_lab.cli.train import parse
+from sparsegate_lab.methods import METHODS
 
 ROOT = Path(__file__).parent.parent
 
@@ -22,7 +22,10 @@ def blocks(path, language):
 def test_the_readmes_loop_runs(tmp_path, monkeypatch):
     torch.manual_seed(0)
     loader = [(torch.randn(4, 6), torch.randint(0, 3, (4,))) for _ in range(3)]
-    space = {"MyNetwork": lambda: nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 3)), "loader": loader}
+    space = {
+        "MyNetwork": lambda: nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 3)),
+        "loader": loader,
+    }
     (block,) = blocks(ROOT / "README.md", "python")
     monkeypatch.chdir(tmp_path)
     exec(block, space)
@@ -91,7 +94,9 @@ def test_every_method_has_a_card(name):
         assert f"**{part}" in card, part
 
 
-@pytest.mark.parametrize("page", [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")], ids=lambda page: page.name
+)
 def test_links_lead_somewhere(page):
     for link in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
         assert "://" in link or (page.parent / link).exists(), link

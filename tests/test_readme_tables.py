@@ -6,10 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from sparsegate.study import Study
+from sparsegate_lab.study import Study
 
 ROOT = Path(__file__).parent.parent
-STUDIES = [path for path in sorted((ROOT / "results").glob("*.json")) if "records" in json.loads(path.read_text())]
+STUDIES = [
+    path
+    for path in sorted((ROOT / "results").glob("*.json"))
+    if "records" in json.loads(path.read_text())
+]
 
 
 def test_the_readmes_tables_are_made_from_the_records():

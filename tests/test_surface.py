@@ -62,5 +62,7 @@ def test_the_main_verbs_take_everything_but_the_model_by_keyword():
 
 def test_importing_the_package_does_not_import_what_takes_longest(python):
     slow = ("torch.distributed.tensor", "accelerate", "triton", "matplotlib", "optuna", "tyro")
-    done = python("-c", f"import sys, sparsegate; print([name for name in {slow} if name in sys.modules])")
+    done = python(
+        "-c", f"import sys, sparsegate; print([name for name in {slow} if name in sys.modules])"
+    )
     assert done.stdout == "[]\n", done.stderr

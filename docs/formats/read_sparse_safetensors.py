@@ -36,7 +36,9 @@ def read(path):
     stored = {}
     for name, each in header.items():
         begin, end = (8 + length + offset for offset in each["data_offsets"])
-        stored[name] = np.frombuffer(raw[begin:end], "<" + TYPES[each["dtype"]]).reshape(each["shape"])
+        stored[name] = np.frombuffer(raw[begin:end], "<" + TYPES[each["dtype"]]).reshape(
+            each["shape"]
+        )
     entries = json.loads(about["tensors"])
     tensors = {}
     for name, entry in entries.items():

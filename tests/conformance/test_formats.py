@@ -9,8 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes
 
-from sparsegate.compress import FORMATS
-from sparsegate.compress.format import Elements, Plan
+from sparsegate.files import FORMATS
+from sparsegate.files.format import Elements, Plan
 
 every_format = pytest.mark.parametrize("name", list(FORMATS))
 shapes = st.one_of(
@@ -125,7 +125,9 @@ def damaged(draw, name):
     plan, parts = encoded(name, tensor)
     part = draw(st.sampled_from(list(parts)))
     array = parts[part]
-    how = draw(st.sampled_from(["byte", "shorter", "longer", "missing", "type", "folded", "other part"]))
+    how = draw(
+        st.sampled_from(["byte", "shorter", "longer", "missing", "type", "folded", "other part"])
+    )
     if how == "byte" and array.nbytes:
         raw = array.copy()
         raw.view(np.uint8)[draw(st.integers(0, array.nbytes - 1))] ^= draw(st.integers(1, 255))
@@ -133,11 +135,15 @@ def damaged(draw, name):
     elif how == "shorter":
         parts[part] = array[: draw(st.integers(0, len(array)))]
     elif how == "longer":
-        parts[part] = np.concatenate([array, np.full(draw(st.integers(1, 40)), draw(st.integers(0, 127)), array.dtype)])
+        parts[part] = np.concatenate(
+            [array, np.full(draw(st.integers(1, 40)), draw(st.integers(0, 127)), array.dtype)]
+        )
     elif how == "missing":
         del parts[part]
     elif how == "type":
-        parts[part] = array.astype(draw(st.sampled_from(["u1", "u2", "u4", "i1", "i2", "i4", "i8", "f4", "?"])))
+        parts[part] = array.astype(
+            draw(st.sampled_from(["u1", "u2", "u4", "i1", "i2", "i4", "i8", "f4", "?"]))
+        )
     elif how == "folded":
         parts[part] = array.reshape(1, -1)
     else:
@@ -173,14 +179,27 @@ def test_what_is_refused_has_changed_nothing(name, data):
 
 
 anything = st.one_of(
-    st.none(), st.booleans(), st.integers(-3, 40), st.floats(), st.text(max_size=3), st.just(HUGE), st.just(2**200)
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 40),
+    st.floats(),
+    st.text(max_size=3),
+    st.just(HUGE),
+    st.just(2**200),
 )
 
 
 @every_format
-@given(case=cases, kept=st.integers(0, 100), shape=shapes, settings=st.dictionaries(st.text(), anything))
+@given(
+    case=cases,
+    kept=st.integers(0, 100),
+    shape=shapes,
+    settings=st.dictionaries(st.text(), anything),
+)
 @settings(deadline=2000)
-def test_a_plan_of_another_tensor_is_refused_or_gives_the_promised_number(name, case, kept, shape, settings):
+def test_a_plan_of_another_tensor_is_refused_or_gives_the_promised_number(
+    name, case, kept, shape, settings
+):
     tensor = elements(*case)
     plan, parts = encoded(name, tensor)
     for other in (
@@ -198,5 +217,7 @@ def test_changed_settings_are_refused_or_give_the_promised_number(name, case, ch
     tensor = elements(*case)
     plan, parts = encoded(name, tensor)
     for key in plan.settings:
-        changed = Plan(plan.shape, plan.kept, plan.settings | {key: change.draw(anything, label=key)})
+        changed = Plan(
+            plan.shape, plan.kept, plan.settings | {key: change.draw(anything, label=key)}
+        )
         refused_or_whole(name, changed, parts, tensor.bits.dtype)

@@ -12,11 +12,11 @@ import torch
 from safetensors.torch import load_file
 from torch.nn.utils import parametrize
 
-from sparsegate.layers import StandIn
-from sparsegate.methods import METHODS
-from sparsegate.models import MODELS
-from sparsegate.record import Record
-from sparsegate.train import Run, RunFolder, Watcher, empty_network, train
+from sparsegate_lab.layers import StandIn
+from sparsegate_lab.methods import METHODS
+from sparsegate_lab.models import MODELS
+from sparsegate_lab.record import Record
+from sparsegate_lab.train import Run, RunFolder, Watcher, empty_network, train
 
 SCRIPT = Path(__file__).parents[1] / "scripts" / "train_methods.py"
 NOISY = {"sparse_vd"}  # processes draw noise of their own, so two of them draw other noise than one
@@ -36,7 +36,14 @@ class PullsThePlug(Watcher):
 
 
 def a_run(name, digits, **changes):
-    return Run(model="lenet300", data=str(digits), method=METHODS[name](), epochs=4, batch_size=30, **changes)
+    return Run(
+        model="lenet300",
+        data=str(digits),
+        method=METHODS[name](),
+        epochs=4,
+        batch_size=30,
+        **changes,
+    )
 
 
 def network(run, folder):
@@ -57,7 +64,9 @@ def test_a_method_is_a_frozen_description_in_plain_values(name):
 
 
 @pytest.mark.parametrize("keep", [0.0, -1.0, 1.5])
-@pytest.mark.parametrize("name", [name for name, kind in METHODS.items() if "keep" in kind.__dataclass_fields__])
+@pytest.mark.parametrize(
+    "name", [name for name, kind in METHODS.items() if "keep" in kind.__dataclass_fields__]
+)
 def test_a_keep_that_is_no_fraction_is_refused(name, keep):
     with pytest.raises(ValueError, match="keep is a fraction"):
         METHODS[name](keep=keep)
@@ -73,7 +82,10 @@ def test_a_model_that_it_cannot_serve_is_refused_before_training(name):
 def trained(digits, tmp_path_factory):
     """Trains every method once: the run's folder and record by the method's name."""
     folder = tmp_path_factory.mktemp("trained")
-    return lambda name: (folder, train(a_run(name, digits), folder=folder))  # a run that has ended is not trained again
+    return lambda name: (
+        folder,
+        train(a_run(name, digits), folder=folder),
+    )  # a run that has ended is not trained again
 
 
 @every_method
@@ -111,7 +123,9 @@ def test_it_counts_its_parameters_honestly(name, digits, trained):
     run, (folder, record) = a_run(name, digits), trained(name)
     model = empty_network(run)
     stand_ins = {path for path, module in model.named_modules() if isinstance(module, StandIn)}
-    values = {key: value for key, value in network(run, folder).items() if value.is_floating_point()}
+    values = {
+        key: value for key, value in network(run, folder).items() if value.is_floating_point()
+    }
     assert {layer.name: layer.kept for layer in record.layers} == {
         f"{path}.weight": sum(
             value.numel() if path in stand_ins else int((value != 0).sum())
@@ -120,7 +134,9 @@ def test_it_counts_its_parameters_honestly(name, digits, trained):
         )
         for path in ("fc1", "fc2", "fc3")
     }
-    assert record.biases_kept == sum(int((value != 0).sum()) for key, value in values.items() if key.endswith(".bias"))
+    assert record.biases_kept == sum(
+        int((value != 0).sum()) for key, value in values.items() if key.endswith(".bias")
+    )
     assert record.epochs[-1].kept == record.kept
 
 
@@ -129,10 +145,18 @@ def by_two(digits, tmp_path_factory):
     """Trains every method with two processes, in one launch: the folder, and what the processes complained of."""
     folder = tmp_path_factory.mktemp("by_two")
     # --multi_gpu: with --cpu accelerate starts one process only. Without GPUs the two talk through gloo.
-    launch = ["-m", "accelerate.commands.launch", "--multi_gpu", "--num_processes=2", "--num_machines=1"]
+    launch = [
+        "-m",
+        "accelerate.commands.launch",
+        "--multi_gpu",
+        "--num_processes=2",
+        "--num_machines=1",
+    ]
     launch += ["--mixed_precision=no", "--dynamo_backend=no", str(SCRIPT), str(digits), str(folder)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    ended = subprocess.run([sys.executable, *launch], env=environment, capture_output=True, text=True, timeout=600)
+    ended = subprocess.run(
+        [sys.executable, *launch], env=environment, capture_output=True, text=True, timeout=600
+    )
     return folder, ended.stderr
 
 
@@ -143,5 +167,7 @@ def test_it_works_under_two_processes(name, by_two, trained):
     record = Record.load(next((folder / name).glob("*/record.json")))
     assert record.machine["processes"] == 2
     _, alone = trained(name)
-    assert record.epochs[0].loss == pytest.approx(alone.epochs[0].loss, rel=0.03 if name in NOISY else 1e-3)
+    assert record.epochs[0].loss == pytest.approx(
+        alone.epochs[0].loss, rel=0.03 if name in NOISY else 1e-3
+    )
     assert record.kept == pytest.approx(alone.kept, rel=0.05 if name in NOISY else 0.02)

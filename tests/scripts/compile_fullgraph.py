@@ -37,7 +37,10 @@ class Last(nn.Module):
 
 
 MODELS = {
-    "dense": lambda: (nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4)), torch.randn(5, 8)),
+    "dense": lambda: (
+        nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4)),
+        torch.randn(5, 8),
+    ),
     "convolution": lambda: (
         nn.Sequential(nn.Conv2d(1, 3, 3), nn.ReLU(), nn.Flatten(), nn.Linear(27, 2)),
         torch.randn(2, 1, 5, 5),
@@ -53,7 +56,9 @@ def gated(name: str, draw: Draw) -> tuple[nn.Module, Tensor]:
     model, inputs = MODELS[name]()
     for each in gates(gate(model, draw=draw)).values():
         nn.init.uniform_(each.gate)
-        if name == "recurrent":  # eager draws its weights more often than it uses them, so random masks would differ
+        if (
+            name == "recurrent"
+        ):  # eager draws its weights more often than it uses them, so random masks would differ
             each.gate.data.round_()
     return model, inputs
 
@@ -71,8 +76,12 @@ def gaps(name: str, draw: Draw, backend: str, *, training: bool) -> dict[str, fl
     model.train(training)
     torch._dynamo.reset()
     output, grads = run(model, inputs)
-    compiled_output, compiled_grads = run(torch.compile(model, fullgraph=True, backend=backend), inputs)
-    of_grads = [float((one - other).abs().max()) for one, other in zip(grads, compiled_grads, strict=True)]
+    compiled_output, compiled_grads = run(
+        torch.compile(model, fullgraph=True, backend=backend), inputs
+    )
+    of_grads = [
+        float((one - other).abs().max()) for one, other in zip(grads, compiled_grads, strict=True)
+    ]
     largest = max(float(grad.abs().max()) for grad in grads)
     return {
         "output": float((output - compiled_output).abs().max()),

@@ -10,18 +10,48 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from sparsegate.data import triton_view_kernels
 from sparsegate.fused import kernels as fused_kernels
-from sparsegate.runtime import triton_chunk_kernels, triton_conv_kernels, triton_kernels
+from sparsegate.runtime.cuda import (
+    chunk_kernels as triton_chunk_kernels,
+)
+from sparsegate.runtime.cuda import (
+    conv_kernels as triton_conv_kernels,
+)
+from sparsegate.runtime.cuda import (
+    kernels as triton_kernels,
+)
+from sparsegate_lab.data import triton_view_kernels
 
 COLUMNS = ("*i32", "*i32", "*i16", "*i32")
 FLOATS = ("*bf16", "*fp16", "*fp32", "*fp32")
 LAYER = {"RELU": True, "WIDTH": 16, "NUM_BANDS": 8, "EARLY": True, "ROWS": 2}
-VIEW = {"MIRROR": True, "HEIGHT": 160, "WIDTH": 160, "ROWS": 224, "COLUMNS": 224, "TAPS": 2, "BLOCK": 1024}
-CHUNKS = {"RELU": True, "SIDE": 4, "THREADS": 128, "ROWS": 16, "SHARED": 512, "TAIL": 36, "EARLY": True}
+VIEW = {
+    "MIRROR": True,
+    "HEIGHT": 160,
+    "WIDTH": 160,
+    "ROWS": 224,
+    "COLUMNS": 224,
+    "TAPS": 2,
+    "BLOCK": 1024,
+}
+CHUNKS = {
+    "RELU": True,
+    "SIDE": 4,
+    "THREADS": 128,
+    "ROWS": 16,
+    "SHARED": 512,
+    "TAIL": 36,
+    "EARLY": True,
+}
 KERNELS = (
-    (triton_chunk_kernels.linear_chunks, CHUNKS | {"EACH": 12, "SLOTS": 16, "FAR": 2, "LANES": 8, "NEAR": 1}),
-    (triton_chunk_kernels.linear_chunks, CHUNKS | {"EACH": 4, "SLOTS": 4, "FAR": 1, "LANES": 8, "NEAR": 4}),
+    (
+        triton_chunk_kernels.linear_chunks,
+        CHUNKS | {"EACH": 12, "SLOTS": 16, "FAR": 2, "LANES": 8, "NEAR": 1},
+    ),
+    (
+        triton_chunk_kernels.linear_chunks,
+        CHUNKS | {"EACH": 4, "SLOTS": 4, "FAR": 1, "LANES": 8, "NEAR": 4},
+    ),
     (triton_kernels.linear_one, LAYER | {"SHARED": 0, "STEP": 8, "LANES": 64, "ONCE": False}),
     (triton_kernels.linear_one, LAYER | {"SHARED": 64, "STEP": 8, "LANES": 64, "ONCE": True}),
     (triton_kernels.linear_many, LAYER | {"IMAGES": 4, "SPREAD": True}),
@@ -41,7 +71,13 @@ RATES = ("lr", "momentum", "decay", "gate_lr", "gate_momentum", "base", "tilt", 
 
 def compiled(kernel: Any, constants: dict[str, Any], kind: int) -> int:
     """Bytes of the machine code."""
-    types = {"columns": COLUMNS[kind], "records": "*i32", "bias": "*fp32", "order": "*i32", "bands": ("i32",) * 16}
+    types = {
+        "columns": COLUMNS[kind],
+        "records": "*i32",
+        "bias": "*fp32",
+        "order": "*i32",
+        "bands": ("i32",) * 16,
+    }
     types |= dict.fromkeys(("x", "values", "out"), FLOATS[kind]) | dict.fromkeys(RATES, "fp32")
     types |= {"weights": "*fp32", "speeds": "*fp32", "grads": "*fp32"}
     types |= {"gates": ("*fp16", "*fp32")[kind % 2], "gate_speeds": ("*bf16", "*fp32")[kind % 2]}
@@ -51,12 +87,25 @@ def compiled(kernel: Any, constants: dict[str, Any], kind: int) -> int:
     types |= dict.fromkeys(("crops", "sums", "light"), "*fp32")
     if kernel is fused_kernels.move_kernel:  # of several weights
         types |= {name: (types.get(name, "i32"),) * SEVERAL for name in (*MOVED, "sizes")}
-    constants = {name: ({"KIND": kind} | constants)[name] for name in kernel.arg_names if name.isupper()}
-    signature = {name: "constexpr" if name in constants else types.get(name, "i32") for name in kernel.arg_names}
-    source = ASTSource(kernel, signature, {(kernel.arg_names.index(name),): at for name, at in constants.items()})
-    return len(triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"launch_pdl": True}).asm["cubin"])
+    constants = {
+        name: ({"KIND": kind} | constants)[name] for name in kernel.arg_names if name.isupper()
+    }
+    signature = {
+        name: "constexpr" if name in constants else types.get(name, "i32")
+        for name in kernel.arg_names
+    }
+    source = ASTSource(
+        kernel, signature, {(kernel.arg_names.index(name),): at for name, at in constants.items()}
+    )
+    return len(
+        triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"launch_pdl": True}).asm[
+            "cubin"
+        ]
+    )
 
 
 if __name__ == "__main__":
     for kind in range(4):
-        sys.stdout.write(f"{kind}: {[compiled(kernel, constants, kind) for kernel, constants in KERNELS]}\n")
+        sys.stdout.write(
+            f"{kind}: {[compiled(kernel, constants, kind) for kernel, constants in KERNELS]}\n"
+        )

@@ -3,7 +3,6 @@
 A process of its own, because torch.compile cannot trace the checks of signatures that the tests install.
 """
 
-import json
 
 import torch
 from torch import nn
@@ -16,7 +15,9 @@ found = {}
 for kernel in ("chain", "dense"):
     torch._dynamo.reset()
     fast = sg.sparse(model, images, kernel=kernel)
-    compiled = torch.compile(lambda x, fast=fast: head(fast(x * 2)), fullgraph=True, dynamic=True, backend="aot_eager")
+    compiled = torch.compile(
+        lambda x, fast=fast: head(fast(x * 2)), fullgraph=True, dynamic=True, backend="aot_eager"
+    )
     with torch.no_grad():
         for count in (4, 3, 7):  # the second time after calls that left a short cut
             x = torch.randn(count, 3, 8, 8)
@@ -27,4 +28,3 @@ try:
     compiled(images.clone().requires_grad_()).sum().backward()
 except RuntimeError as error:
     found["backward"] = str(error)
-print(json.dumps(found))

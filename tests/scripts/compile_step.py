@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 import sparsegate as sg
-from sparsegate.data import IMAGENET, Fit, Flip, Jitter, RandomCrop, Shift
-from sparsegate.train.batches import changed
+from sparsegate_lab.data import IMAGENET, Fit, Flip, Jitter, RandomCrop, Shift
+from sparsegate_lab.train.batches import changed
 
 BACKEND = "aot_eager"  # traces all that inductor would, without a compiler's minutes
 
@@ -23,7 +23,9 @@ def optimizers(way: str, model: nn.Module) -> list[Optimizer]:
         sgd = torch.optim.SGD(sg.weights(model), lr=0.1, momentum=0.9, weight_decay=0.01)
         return [sgd, sg.GateSGD(model, lr=1.0, penalty=penalty)]
     small = way == "small"
-    return [sg.GatedSGD(model, lr=0.1, weight_decay=0.01, gate_lr=1.0, penalty=penalty, small=small)]
+    return [
+        sg.GatedSGD(model, lr=0.1, weight_decay=0.01, gate_lr=1.0, penalty=penalty, small=small)
+    ]
 
 
 def trained(way: str, *, compiled: bool) -> Tensor:

@@ -14,7 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from sparsegate.gates import Census, Draw, Sample, Threshold, finish, gate, gates, weights
 from sparsegate.optimizer import GateSGD
-from sparsegate.penalty import Penalty
+from sparsegate.price import Penalty
 from sparsegate.target import Target
 
 STEPS = 3
@@ -49,7 +49,10 @@ def mask(model: nn.Module) -> list[bool]:
 
 def trained(model: nn.Module, inputs: Tensor, targets: Tensor) -> dict[str, list]:
     """Gates and masks after each step, and the weights after the last."""
-    optimizers = [GateSGD(model, lr=0.5, penalty=Penalty(count=1.0)), torch.optim.SGD(weights(model), lr=0.1)]
+    optimizers = [
+        GateSGD(model, lr=0.5, penalty=Penalty(count=1.0)),
+        torch.optim.SGD(weights(model), lr=0.1),
+    ]
     seen: dict[str, list] = {"gates": [], "masks": []}
     for _ in range(STEPS):
         model.zero_grad()
@@ -105,7 +108,9 @@ def main(folder: Path) -> None:
         "refusal": refusal(DistributedDataParallel(nn.Linear(2, 2))),
         "names": list(gates(model)),
         "kept": Census(model).take().kept,
-        "gap to finished": float((model.eval()(batch()[0]) - finish(model)(batch()[0])).abs().max().detach()),
+        "gap to finished": float(
+            (model.eval()(batch()[0]) - finish(model)(batch()[0])).abs().max().detach()
+        ),
         "finished": list(finish(DistributedDataParallel(network(Threshold()))).state_dict()),
     }
     (folder / f"{rank}.json").write_text(json.dumps(found))

@@ -17,7 +17,7 @@ from torch.distributed.fsdp import fully_shard
 
 from sparsegate.gates import Census, Draw, Sample, Threshold, finish, gate, gates, weights
 from sparsegate.optimizer import GateSGD
-from sparsegate.penalty import Penalty
+from sparsegate.price import Penalty
 from sparsegate.target import Target
 
 STEPS = 3
@@ -65,7 +65,10 @@ def train_(model: nn.Module, inputs: Tensor, targets: Tensor) -> list[dict]:
 
 def aimed(model: nn.Module, inputs: Tensor, targets: Tensor, target: Target) -> dict[str, object]:
     """What training with a target leaves."""
-    moving, settling = GateSGD(model, target=target, steps=LONG), torch.optim.SGD(weights(model), lr=0.1)
+    moving, settling = (
+        GateSGD(model, target=target, steps=LONG),
+        torch.optim.SGD(weights(model), lr=0.1),
+    )
     for _ in range(LONG):
         model.zero_grad()
         (model(inputs) - targets).square().mean().backward()
@@ -100,7 +103,9 @@ def sampled(rank: int) -> dict[str, object]:
     readings = train_(model, inputs[rank::2], targets[rank::2])
     expected = [each.gate.full_tensor().mean() for each in gates(model).values()]
     sizes = [each.gate.numel() for each in gates(model).values()]
-    mean = sum(float(value) * size for value, size in zip(expected, sizes, strict=True)) / sum(sizes)
+    mean = sum(float(value) * size for value, size in zip(expected, sizes, strict=True)) / sum(
+        sizes
+    )
     return {"readings": readings, "mean gate": mean}
 
 
@@ -125,9 +130,12 @@ def compared(rank: int) -> dict[str, object]:
     unsharded = gate(plain())
     unsharded.load_state_dict(state)
     with torch.no_grad():
-        found["gap to sharded"] = float((finish(unsharded)(inputs) - model.eval()(inputs)).abs().max())
+        found["gap to sharded"] = float(
+            (finish(unsharded)(inputs) - model.eval()(inputs)).abs().max()
+        )
     found["kept by the finished"] = {
-        name: int(unsharded.get_parameter(name).count_nonzero()) for name in ("0.weight", "2.weight")
+        name: int(unsharded.get_parameter(name).count_nonzero())
+        for name in ("0.weight", "2.weight")
     }
     return found
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 import sparsegate as sg
-from sparsegate.models import MODELS
+from sparsegate_lab.models import MODELS
 
 NEAR = {torch.float32: 1e-4, torch.float16: 2e-3, torch.bfloat16: 2e-2}
 
@@ -59,10 +59,18 @@ def main() -> None:
     with torch.no_grad():
         for dtype in NEAR:
             wide = nn.Sequential(
-                nn.Linear(9216, 4096), nn.ReLU(), nn.Linear(4096, 4096), nn.ReLU(), nn.Linear(4096, 10)
+                nn.Linear(9216, 4096),
+                nn.ReLU(),
+                nn.Linear(4096, 4096),
+                nn.ReLU(),
+                nn.Linear(4096, 10),
             )
             check("three linear layers", emptied(wide, 0.03), torch.randn(4, 9216, dtype=dtype))
-            check("LeNet-5", emptied(MODELS["lenet5"](), 0.05), torch.randn(16, 1, 28, 28, dtype=dtype))
+            check(
+                "LeNet-5",
+                emptied(MODELS["lenet5"](), 0.05),
+                torch.randn(16, 1, 28, 28, dtype=dtype),
+            )
 
 
 if __name__ == "__main__":

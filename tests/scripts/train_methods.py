@@ -6,8 +6,8 @@ Arguments: the folder of the digits and the folder for the runs.
 import sys
 from pathlib import Path
 
-from sparsegate.methods import METHODS
-from sparsegate.train import Run, leave_group, train
+from sparsegate_lab.methods import METHODS
+from sparsegate_lab.train import Run, leave_group, train
 
 
 def main() -> None:

@@ -1,0 +1,94 @@
+"""The training batches of all members, gathered on the device from one copy of the images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int64, UInt8
+from torch import Tensor
+from torch.nn import functional as F
+
+from sparsegate.export import Normalise
+from sparsegate_lab.data import Shift, Split
+from sparsegate_lab.train import Batches
+
+from .member import Member, strength
+from .variants import VARIANTS, drawn_variants, variant
+
+
+class Batch(NamedTuple):
+    """One batch for every member, member after member."""
+
+    images: Float[Tensor, "batch channel height width"]
+    labels: Int64[Tensor, " batch"]
+    chosen: Int64[Tensor, " batch"]
+    """The images' numbers in the split; those of its variants follow, variant after variant."""
+    offsets: Int64[Tensor, "batch 2"]
+    """How far each has moved down and right."""
+
+
+class ManyInputs:
+    """What every member's own `Batches` would give it; an epoch is drawn on the CPU and gathered on the device."""
+
+    def __init__(
+        self, members: Sequence[Member], split: Split, normalise: Normalise, device: torch.device
+    ) -> None:
+        runs = [member.run for member in members]
+        # The images stay where they are drawn from: drawing is the same on every machine.
+        self.drawers = [
+            Batches(split, normalise, (Shift(run.shift),), run.batch_size, run.seed) for run in runs
+        ]
+        self.members, self.count = tuple(members), len(split)
+        self.size, self.steps, self.normalise = runs[0].batch_size, len(self.drawers[0]), normalise
+        self.margin = max(run.shift for run in runs)
+        self.labels = split.labels.to(device)
+        self.shape = split.images.shape[1:]
+        padded = F.pad(_all_images(split.to(device), strength(members)), (self.margin,) * 4)
+        self.stride = padded.shape[3]
+        self.area = padded.shape[2] * padded.shape[3]
+        self.pixels = padded.flatten()
+        used = self.steps * self.size
+        self.order = torch.zeros(len(runs), used, dtype=torch.int32, device=device)
+        self.offsets = torch.zeros(len(runs), used, 2, dtype=torch.int8, device=device)
+        self.grid = self._grid(device)
+
+    def drawn(self, epoch: int) -> tuple[Tensor, Tensor]:
+        """The order and the shifts of an epoch, still on the CPU."""
+        used = self.steps * self.size
+        epochs = [each.epoch(epoch) for each in self.drawers]
+        order = torch.stack([each.order[:used].to("cpu", torch.int32) for each in epochs])
+        offsets = torch.stack([each.drawn[0][:used].to("cpu", torch.int8) for each in epochs])
+        for place, member in enumerate(self.members):
+            if member.late.vary and epoch >= member.frozen_at:
+                order[place] += self.count * drawn_variants(member.run.seed, epoch, used).int()
+                offsets[place] = 0
+        return order, offsets
+
+    def load(self, drawn: tuple[Tensor, Tensor]) -> None:
+        """Makes an epoch the one that batches come from."""
+        self.order.copy_(drawn[0])
+        self.offsets.copy_(drawn[1])
+
+    def batch(self, at: Int64[Tensor, "1"]) -> Batch:
+        """The batch of a number that is on the device."""
+        places = at * self.size + torch.arange(self.size, device=at.device)
+        chosen = self.order.index_select(1, places).flatten().long()
+        offsets = self.offsets.index_select(1, places).flatten(0, 1).long()
+        first = chosen * (self.shape[0] * self.area)
+        corner = first + (self.margin - offsets[:, 0]) * self.stride + (self.margin - offsets[:, 1])
+        moved = self.pixels[corner[:, None, None, None] + self.grid].permute(0, 3, 1, 2)
+        return Batch(self.normalise(moved), self.labels[chosen % self.count], chosen, offsets)
+
+    def _grid(self, device: torch.device) -> Tensor:
+        """Where the pixels of an image lie, from its corner on: height, width, channel."""
+        channels, height, width = (torch.arange(size, device=device) for size in self.shape)
+        return height[:, None, None] * self.stride + width[:, None] + channels * self.area
+
+
+def _all_images(split: Split, vary: float) -> UInt8[Tensor, "image channel height width"]:
+    """The images of a split and, if wanted, all of their variants."""
+    if not vary:
+        return split.images
+    return torch.cat([split.images, *(variant(split, number, vary) for number in range(VARIANTS))])

@@ -1,0 +1,147 @@
+"""A convolution with its pooling and rectifier as one operation for many members, by Triton."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .unfolded import aligned, convolution_precision, folded
+
+
+class Tile(NamedTuple):
+    """How a kernel divides its work."""
+
+    rows: int
+    """Places or pixels of one program, or of one round of it."""
+    width: int
+    """Numbers that a place sees, at a time."""
+    warps: int
+    share: int = 0
+    """Places of one program, in the gradient of the weights; many programs are needed to fill a GPU."""
+
+
+TILES = {  # by what is computed, and whether a place sees more than 32 numbers; the fastest of some on an H200
+    ("forward", False): Tile(64, 32, 8),
+    ("forward", True): Tile(32, 32, 4),
+    ("weights", False): Tile(32, 32, 4, 1152),
+    ("weights", True): Tile(32, 128, 8, 512),
+}
+
+
+class Shape(NamedTuple):
+    """What the kernels are compiled for."""
+
+    BATCH: int
+    H: int
+    W: int
+    C: int
+    N: int
+    WIDE: int
+    K: int
+    TALL: int
+    BROAD: int
+    PRECISION: str
+
+    @classmethod
+    def of(cls, images: Tensor, weight: Tensor) -> Shape:
+        """From images and every member's weight."""
+        members, units, channels, high, wide = weight.shape
+        count, _, height, width = images.shape
+        tall, broad = (height - high + 1) // 2, (width - wide + 1) // 2
+        # As exact as torch has convolutions on this GPU: TF32, unless someone has turned that off.
+        precision = "tf32" if torch.backends.cudnn.allow_tf32 and images.is_cuda else "ieee"
+        taps = high * wide * channels
+        return cls(
+            count // members, height, width, channels, units, wide, taps, tall, broad, precision
+        )
+
+    @property
+    def places(self) -> int:
+        """Pooled places of one member's part of the batch."""
+        return self.BATCH * self.TALL * self.BROAD
+
+
+def pooled_conv(
+    images: Float[Tensor, "batch channel height width"],
+    weight: Float[Tensor, "member unit channel high wide"],
+    bias: Float[Tensor, "member unit"],
+) -> Float[Tensor, "batch unit tall broad"]:
+    """`relu(max_pool2d(conv2d(images), 2))` of every member on its part of the batch."""
+    made: Tensor = _Pooled.apply(images, weight, bias)  # type: ignore[no-untyped-call]
+    return made
+
+
+class _Pooled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, images: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        shape, members = Shape.of(images, weight), len(weight)
+        last = images.permute(0, 2, 3, 1).contiguous()
+        matrix = weight.permute(0, 3, 4, 2, 1).reshape(members, shape.K, shape.N).contiguous()
+        out = last.new_empty(len(images), shape.TALL, shape.BROAD, shape.N)
+        code = torch.empty_like(out, dtype=torch.uint8)
+        tile = TILES["forward", shape.K > 32]
+        _kernels().pooled_forward[(-(-shape.places // tile.rows), members)](
+            *(last, matrix, bias.contiguous(), out, code),
+            **shape._asdict(),
+            ROWS=tile.rows,
+            BK=tile.width,
+            NP=_power(shape.N),
+            num_warps=tile.warps,
+        )
+        ctx.save_for_backward(last, matrix, code)
+        ctx.shape, ctx.weight_shape = shape, weight.shape
+        return out.permute(0, 3, 1, 2)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor, Tensor]:
+        last, matrix, code = ctx.saved_tensors
+        grad = grads[0].permute(0, 2, 3, 1).contiguous()
+        to_matrix, to_bias = _to_weights(last, grad, code, ctx.shape, len(matrix))
+        members, units, channels, high, wide = ctx.weight_shape
+        to_weight = to_matrix.view(members, high, wide, channels, units).permute(0, 4, 3, 1, 2)
+        to_images = _to_images(matrix, grad, code, ctx.shape) if ctx.needs_input_grad[0] else None
+        return to_images, to_weight, to_bias
+
+
+def _to_weights(
+    last: Tensor, grad: Tensor, code: Tensor, shape: Shape, members: int
+) -> tuple[Tensor, Tensor]:
+    tile = TILES["weights", shape.K > 32]
+    parts = -(-shape.places // tile.share)
+    to_matrix = grad.new_empty(parts, members, shape.K, shape.N)
+    to_bias = grad.new_empty(parts, members, shape.N)
+    _kernels().pooled_weights[(-(-shape.K // tile.width), parts, members)](
+        *(last, grad, code, to_matrix, to_bias, members, tile.share),
+        **shape._asdict(),
+        ROWS=tile.rows,
+        BK=tile.width,
+        NP=_power(shape.N),
+        num_warps=tile.warps,
+    )
+    return to_matrix.sum(0), to_bias.sum(0)
+
+
+def _to_images(matrix: Tensor, grad: Tensor, code: Tensor, shape: Shape) -> Tensor:
+    """By a matrix product and a fold: a kernel in which every pixel asks the places that saw it took twice as long."""
+    high = shape.K // (shape.WIDE * shape.C)
+    wide = aligned(matrix)
+    rows = grad.new_zeros(len(grad), shape.H - high + 1, shape.W - shape.WIDE + 1, wide.shape[2])
+    for place in range(4):
+        part = rows[:, place // 2 : 2 * shape.TALL : 2, place % 2 : 2 * shape.BROAD : 2, : shape.N]
+        part.copy_(torch.where(code == place, grad, 0))
+    with convolution_precision():
+        to_columns = torch.bmm(rows.view(len(matrix), -1, wide.shape[2]), wide.transpose(1, 2))
+    return folded(to_columns, torch.Size((len(grad), shape.C, shape.H, shape.W)), high, shape.WIDE)
+
+
+def _power(size: int) -> int:
+    """The next power of two that a matrix unit takes."""
+    return max(16, 1 << (size - 1).bit_length())
+
+
+def _kernels() -> Any:
+    return import_module(".triton_pooled_kernels", __package__)

@@ -1,0 +1,181 @@
+"""Takes the units that nobody reads out of the steps of all members, so that they cost nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Int64
+from torch import Tensor
+
+from sparsegate.graph import Example, find_chains
+from sparsegate_lab.methods import LearnedGates
+from sparsegate_lab.train import empty_network
+
+from .stack import MOVED, Stack
+from .update import Stacked
+
+WORTH = 0.4  # of the elements: the steps are recorded anew, which takes seconds, if so few are left
+WORTH_AT_LAST = 0.8  # the same, when the mask stands still
+ROUND = 16  # widths are multiples: kernels are compiled for few shapes, which fit matrix units
+
+
+class Link(NamedTuple):
+    """A layer's units and where they are read."""
+
+    layer: str
+    readers: tuple[str, ...]
+    units: int
+
+
+class Shrinking:
+    """Small copies of all parameters, in which the steps are taken; the whole ones get them back after every epoch.
+
+    As long as gates move, a unit that nobody reads could come back: it leaves only if all members shed such units.
+    Once the mask stands still, nothing is changed by its leaving. All members have the same widths, those of the
+    widest; the places that a narrower one has too many are filled with units that nobody reads.
+    """
+
+    def __init__(self, stack: Stack, example: Example) -> None:
+        self.stack = stack
+        self.shed = all(member.shed for member in stack.members)
+        methods = [member.run.method for member in stack.members]
+        known = all(isinstance(each, LearnedGates) and each.draw == "threshold" for each in methods)
+        # Only of members with a number to keep are dead paths removed in the end; others have what is left of them.
+        known = known and all(member.most is not None for member in stack.members)
+        self.links = _links(stack, example) if known else []
+        self.places: dict[str, tuple[Tensor, ...]] = {}
+
+    @torch.no_grad()
+    def shrunk_(self, *, frozen: bool, cut: bool) -> bool:
+        """Makes the steps' parameters smaller, in place, if that is allowed and worth it; says whether it did.
+
+        After a cut of the whole parameters the small ones are made anew in any case.
+        """
+        if not self.links or not (frozen or self.shed):
+            return False
+        chosen = {link.layer: _filled(self._live(link)) for link in reversed(self.links)}
+        places = self._places(chosen)
+        size = sum(_size(self.stack.params[name], at) for name, at in places.items())
+        worth = size <= (WORTH_AT_LAST if frozen else WORTH) * self._size()
+        if not worth and not (cut and self.places):
+            self._close_()
+            return False
+        self.places = places
+        self.stack.active = {
+            name: _part(each, places[name]) for name, each in self.stack.params.items()
+        }
+        return True
+
+    @torch.no_grad()
+    def write_back_(self) -> None:
+        """Copies what the steps have moved to the whole parameters, in place."""
+        for name, at in self.places.items():
+            for part in MOVED:
+                if (small := getattr(self.stack.active[name], part)) is not None:
+                    getattr(self.stack.params[name], part)[at] = small
+
+    def _close_(self) -> None:
+        """Tells the small parameters which gates have closed in the whole ones, in place."""
+        for name, at in self.places.items():
+            gate, whole = self.stack.active[name].gate, self.stack.params[name].gate
+            if gate is not None and whole is not None:
+                gate.copy_(whole[at])
+
+    def _size(self) -> int:
+        return sum(each.weight.numel() for each in self.stack.active.values())
+
+    def _live(self, link: Link) -> Bool[Tensor, "member unit"]:
+        """The units that somebody reads; the gates of the others' own weights are closed, in place."""
+        live = torch.stack(
+            [_read(self.stack.params[f"{name}.weight"], link.units) for name in link.readers]
+        ).any(0)
+        gate = self.stack.params[f"{link.layer}.weight"].gate
+        if gate is not None:
+            gate *= live.view(*live.shape, *[1] * (gate.ndim - 2))
+        return live
+
+    def _places(
+        self, chosen: dict[str, Int64[Tensor, "member some"]]
+    ) -> dict[str, tuple[Tensor, ...]]:
+        """Where the chosen units' elements stand in each parameter: member, unit and, of a weight, input."""
+        sources = {reader: link.layer for link in self.links for reader in link.readers}
+        made: dict[str, tuple[Tensor, ...]] = {}
+        for name, each in self.stack.params.items():
+            layer, _, kind = name.rpartition(".")
+            members, units = each.weight.shape[:2]
+            rows = chosen.get(layer, _all(members, units, each.weight.device))
+            member = torch.arange(members, device=rows.device)[:, None]
+            if kind == "bias":
+                made[name] = (member, rows)
+                continue
+            inputs = each.weight.shape[2]
+            columns = _all(members, inputs, rows.device)
+            if layer in sources:
+                columns = _spread(chosen[sources[layer]], inputs // self._units(sources[layer]))
+            made[name] = (member[:, :, None], rows[:, :, None], columns[:, None, :])
+        return made
+
+    def _units(self, layer: str) -> int:
+        return self.stack.params[f"{layer}.weight"].weight.shape[1]
+
+
+def _links(stack: Stack, example: Example) -> list[Link]:
+    """Who reads whom; nothing if that cannot be seen, so that nothing shrinks."""
+    model = empty_network(stack.members[0].run, stack.num_classes).eval()
+    names = {id(module): name for name, module in model.named_modules()}
+    try:
+        chains, _ = find_chains(model, example)
+    except ValueError:
+        return []
+    links = []
+    for chain in chains:
+        layers = [chain.layer, *(reader.layer for reader in chain.readers)]
+        if chain.norms or any(getattr(layer, "groups", 1) != 1 for layer in layers):
+            continue
+        first, *readers = (names[id(layer)] for layer in layers)
+        links.append(Link(first, tuple(readers), len(chain.layer.weight)))
+    return links
+
+
+def _read(each: Stacked, units: int) -> Bool[Tensor, "member unit"]:
+    """Which of the units that come in are read; all, if the layer has no gates."""
+    if each.gate is None:
+        return torch.ones(len(each.weight), units, dtype=torch.bool, device=each.weight.device)
+    opened = (each.gate > 0.5).any(1)
+    return opened.reshape(len(opened), units, -1).any(2)
+
+
+def _filled(live: Bool[Tensor, "member unit"]) -> Int64[Tensor, "member some"]:
+    """The live units of each member and as many others as it takes to have the same number, in order."""
+    most = max(1, int(live.sum(1).max()))
+    width = min(live.shape[1], -(-most // ROUND) * ROUND)
+    return live.int().argsort(dim=1, descending=True, stable=True)[:, :width].sort(dim=1).values
+
+
+def _all(members: int, count: int, device: torch.device) -> Int64[Tensor, "member count"]:
+    return torch.arange(count, device=device).expand(members, count)
+
+
+def _spread(units: Int64[Tensor, "member some"], each: int) -> Int64[Tensor, "member more"]:
+    """The inputs that come from units, so many from each one."""
+    return (units[:, :, None] * each + torch.arange(each, device=units.device)).flatten(1)
+
+
+def _size(whole: Stacked, at: tuple[Tensor, ...]) -> int:
+    """How many elements stand in these places."""
+    rows, *columns = at[1:]
+    return (
+        rows.numel()
+        * (columns[0].shape[2] if columns else 1)
+        * whole.weight.shape[len(at) :].numel()
+    )
+
+
+def _part(whole: Stacked, at: tuple[Tensor, ...]) -> Stacked:
+    """Copies of everything that moves, for these places alone."""
+    held = {name: value for name in MOVED if (value := getattr(whole, name)) is not None}
+    return dataclasses.replace(
+        whole, **{name: value[at].contiguous() for name, value in held.items()}
+    )

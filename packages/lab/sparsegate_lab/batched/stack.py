@@ -1,0 +1,169 @@
+"""The networks of all members as one, with everything that a checkpoint must hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from sparsegate.gates import gates
+from sparsegate_lab.data import Dataset
+from sparsegate_lab.methods import LearnedGates
+from sparsegate_lab.train import empty_network, fold, fresh_network
+
+from .fuse import fuse_pools
+from .fused import can_fuse
+from .layers import stacked_layers_
+from .member import Member
+from .update import Stacked
+
+MOVED = (
+    "weight",
+    "speed",
+    "gate",
+    "gate_speed",
+    "average",
+    "square",
+)  # what a checkpoint holds of every parameter
+
+
+class Stack(nn.Module):
+    """Weights, gates and all that moves with them, each with a leading axis for the member."""
+
+    factor: Tensor
+    """What each member's price is multiplied by; one unless it is steered."""
+
+    def __init__(self, members: Sequence[Member], data: Dataset, device: torch.device) -> None:
+        super().__init__()
+        self.members, self.num_classes = tuple(members), data.num_classes
+        states, starts = zip(*(_begin(member, data) for member in members), strict=True)
+        self.skeleton = empty_network(members[0].run, data.num_classes)
+        self.num_weights = sum(
+            each.numel() for each in self.skeleton.parameters() if each.ndim >= 2
+        )
+        self._layers = stacked_layers_(self.skeleton)
+        if device.type == "cuda" and can_fuse() and members[0].run.precision == "fp32":
+            self.skeleton = fuse_pools(self.skeleton)
+        self.params: dict[str, Stacked] = {}
+        for name in states[0]:
+            weight = torch.stack([state[name] for state in states]).to(device)
+            gate = (
+                torch.stack([start[name] for start in starts]).to(device)
+                if name in starts[0]
+                else None
+            )
+            self.params[name] = self._stacked(weight, gate)
+            self._register(name, self.params[name])
+        self.active = self.params
+        self.register_buffer("factor", torch.ones(len(members), dtype=torch.float64))
+        self._price()
+
+    @property
+    def gated(self) -> dict[str, Stacked]:
+        """The parameters that have gates."""
+        return {name: each for name, each in self.params.items() if each.gate is not None}
+
+    def leaves(self) -> dict[str, Tensor]:
+        """The weights that take part in a training step, ready for their gradients."""
+        return {
+            name: each.effective(training=True).detach().requires_grad_()
+            for name, each in self.active.items()
+        }
+
+    def run(
+        self, images: Float[Tensor, "batch channel height width"], weights: Mapping[str, Tensor]
+    ) -> Float[Tensor, "batch classes"]:
+        """The logits of every member for its part of the batch, with these weights."""
+        for path, layer in self._layers.items():
+            layer.weight, layer.bias = weights[f"{path}.weight"], weights.get(f"{path}.bias")  # type: ignore[assignment]
+        logits: Tensor = self.skeleton(images)
+        return logits
+
+    @torch.no_grad()
+    def finished(self) -> dict[str, Float[Tensor, "member *shape"]]:
+        """The weights of all members as they are, or as they are on average, removed ones exactly zero."""
+        made = {}
+        for name, each in self.params.items():
+            whole = each if each.average is None else Stacked(each.average, each.speed, each.gate)
+            made[name] = whole.effective(training=False)
+        return made
+
+    def draw_noise(self, step: int) -> None:
+        """Draws what sampled masks are made with, for each member as if it were alone."""
+        sampled = [each.noise for each in self.params.values() if each.noise is not None]
+        for place, member in enumerate(self.members if sampled else ()):
+            source = torch.Generator(sampled[0].device).manual_seed(
+                fold(member.run.seed, "step", step, 0)
+            )
+            for noise in sampled:
+                # In the order of memory of the gates in `train`, where convolutions have their channels last.
+                noise[place].copy_(_channels_last(noise[place]).uniform_(generator=source))
+
+    def moving(self) -> list[Tensor]:
+        """Everything that a step changes."""
+        return [
+            value
+            for each in self.active.values()
+            for part in MOVED
+            if (value := getattr(each, part)) is not None
+        ]
+
+    def _stacked(self, weight: Tensor, gate: Tensor | None) -> Stacked:
+        method = self.members[0].run.method
+        averaged = any(member.average for member in self.members)
+        return Stacked(
+            weight,
+            torch.zeros_like(weight),
+            gate,
+            None if gate is None else torch.zeros_like(gate),
+            torch.zeros_like(weight) if gate is not None and method.draw == "sample" else None,
+            weight.clone() if averaged else None,
+            None if gate is None else gate.new_zeros(len(self.members)),
+            None
+            if gate is None or not any(_bimodal(member) for member in self.members)
+            else gate.new_zeros(len(gate)),
+            torch.zeros_like(weight) if any(member.late.adapt for member in self.members) else None,
+        )
+
+    def _register(self, name: str, each: Stacked) -> None:
+        for part in MOVED:
+            if (value := getattr(each, part)) is not None:
+                self.register_buffer(f"{part}/{name.replace('.', '/')}", value)
+
+    def _price(self) -> None:
+        """Writes the slopes of each member's price."""
+        gated = list(self.gated.values())
+        sizes = [each.weight[0].numel() for each in gated]
+        for place, member in enumerate(self.members if gated else ()):
+            for each, slope in zip(gated, member.run.method.penalty.slopes(sizes), strict=True):
+                assert each.base is not None
+                each.base[place] = slope.base
+                if each.tilt is not None:
+                    each.tilt[place] = slope.tilt
+
+
+def _begin(member: Member, data: Dataset) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """The first weights and gates of a member, by the name of the weight."""
+    with torch.random.fork_rng(devices=()):
+        model, _ = fresh_network(member.run, data)
+        model = member.run.method.prepare(model)
+    starts = {name: each.gate.detach().clone() for name, each in gates(model).items()}
+    found = {
+        name.replace("parametrizations.", "").removesuffix(".original"): each
+        for name, each in model.named_parameters()
+    }
+    wanted = empty_network(member.run, data.num_classes).state_dict()
+    return {name: found[name].detach().clone() for name in wanted}, starts
+
+
+def _bimodal(member: Member) -> float:
+    method = member.run.method
+    return method.penalty.bimodal if isinstance(method, LearnedGates) else 0.0
+
+
+def _channels_last(value: Tensor) -> Tensor:
+    return torch.empty_like(
+        value, memory_format=torch.channels_last if value.ndim == 4 else torch.contiguous_format
+    )

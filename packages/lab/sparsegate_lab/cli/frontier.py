@@ -1,0 +1,152 @@
+"""`sparsegate frontier`: many prices at once, and the curve of accuracy over weights."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Generic, TypeVar
+
+from rich.console import Console
+
+from sparsegate_lab.batched import train_many
+from sparsegate_lab.frontier import Frontier
+from sparsegate_lab.methods import LearnedGates
+from sparsegate_lab.report import (
+    PLOT_MISSING,
+    aligned,
+    comma_separated,
+    frontier_table,
+    markdown,
+    plot_frontier,
+)
+from sparsegate_lab.train import Run
+from sparsegate_runtime.atomic import write_atomically
+
+from .flags import parse_flags
+from .many_progress import ManyProgress
+from .train import FLAT, RUNS, name_first, named
+
+AnyRun = TypeVar("AnyRun")
+
+
+@dataclass(frozen=True)
+class Command(Generic[AnyRun]):
+    """Trains many networks as one, at prices from low to high, and draws accuracy over weights.
+
+    NAME is a recipe of learned gates or a model; flags change its settings. What was interrupted goes on; members that
+    have ended are not trained again.
+    """
+
+    run: Annotated[AnyRun, FLAT]
+
+    members: int = 32
+    """Networks to train at once."""
+
+    seeds: int = 1
+    """Seeds for every price, from the run's seed on; so many times fewer prices."""
+
+    low: float = 1.0
+    """The lowest price (penalty.count)."""
+
+    high: float = 40.0
+    """The highest price; the others lie between, each higher than the one before by the same factor."""
+
+    folder: Path = Path("runs")
+    """Folder of all runs; each member has one of its own in it."""
+
+    out: Path | None = None
+    """Where to write the curve: OUT.json, .md, .csv, .svg and .png; FOLDER/frontier-NAME unless given."""
+
+
+def main(argv: list[str]) -> None:
+    """Parses the command, trains, writes the files, and shows the table."""
+    name, command = parse(argv)
+    console = Console(highlight=False, markup=False, soft_wrap=True)
+    words = shlex.join(["sparsegate", "frontier", *argv])
+    records = train_many(
+        members(command), folder=command.folder, watch=ManyProgress(console), command=words
+    )
+    frontier = Frontier(
+        f"{name}: accuracy over weights, {len(records)} networks", words, tuple(records)
+    )
+    console.print(aligned(frontier_table(frontier)))
+    out = command.out or command.folder / f"frontier-{name}"
+    plots = write(frontier, out)
+    console.print(f"{out}.json, .md, .csv" + (", .svg, .png" if plots else f"; {PLOT_MISSING}"))
+
+
+def parse(argv: list[str]) -> tuple[str, Command[Run[Any]]]:
+    """The name and the command in these words.
+
+    >>> parse(["lenet300", "--members", "8", "--epochs", "3"])[1].members
+    8
+    """
+    known = [each for each in RUNS if isinstance(named(each).method, LearnedGates)]
+    name, flags = name_first(argv, known)
+    run = named(name or "lenet5")
+    if not isinstance(run.method, LearnedGates):
+        raise ValueError(
+            f"a frontier is of prices, and {name} is by {run.method_name}, which has none; use another name"
+        )
+    kind: Any = Command[Run[Annotated[LearnedGates, FLAT]]]
+    about = f"{inspect.getdoc(Command)}\n\nNAME: {', '.join(known)}"
+    parsed: Command[Run[Any]] = parse_flags(
+        kind, flags, default=kind(run), name=f"sparsegate frontier {name or 'NAME'}", about=about
+    )
+    return name, _checked(parsed)
+
+
+def members(command: Command[Run[Any]]) -> list[Run[Any]]:
+    """The run at every price, with every seed."""
+    run = command.run
+    return [
+        dataclasses.replace(
+            run,
+            seed=run.seed + seed,
+            method=dataclasses.replace(
+                run.method, penalty=dataclasses.replace(run.method.penalty, count=price)
+            ),
+        )
+        for price in prices(command.members // command.seeds, command.low, command.high)
+        for seed in range(command.seeds)
+    ]
+
+
+def prices(number: int, low: float, high: float) -> Sequence[float]:
+    """So many prices between two, by equal factors.
+
+    >>> prices(3, 1.0, 4.0)
+    [1.0, 2.0, 4.0]
+    """
+    return [
+        float(f"{low * (high / low) ** (place / max(1, number - 1)):.4g}")
+        for place in range(number)
+    ]
+
+
+def write(frontier: Frontier, out: Path) -> list[Path]:
+    """Writes the record, the tables and the plot; says where the plot is."""
+    rows = frontier_table(frontier)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    frontier.save(out.with_name(f"{out.name}.json"))
+    write_atomically(out.with_name(f"{out.name}.md"), (markdown(rows) + "\n").encode())
+    write_atomically(out.with_name(f"{out.name}.csv"), comma_separated(rows).encode())
+    return plot_frontier(frontier, out.with_name(f"{out.name}.json"))
+
+
+def _checked(command: Command[Run[Any]]) -> Command[Run[Any]]:
+    if not (
+        command.seeds >= 1
+        and command.members >= command.seeds
+        and command.members % command.seeds == 0
+    ):
+        raise ValueError(
+            f"members is how many networks in all, a multiple of seeds, got {command.members} and {command.seeds}"
+        )
+    if not 0 < command.low <= command.high:
+        raise ValueError(f"wanted 0 < low <= high, got low={command.low}, high={command.high}")
+    return command

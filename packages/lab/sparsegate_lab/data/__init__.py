@@ -1,0 +1,40 @@
+"""Datasets by name, and readers for the user's own."""
+
+from __future__ import annotations
+
+from sparsegate.export import Normalise
+
+from .augment import Augment, Erase, Flip, Jitter, RandomCrop, Shift
+from .dataset import Dataset, Split
+from .elastic import Vary
+from .folder import read_image_folder
+from .gpu_augment import can_change_fast, changed_in_one_pass, changes_of
+from .idx import read_idx_folder
+from .load import DATASETS, load_data
+from .mnist import mnist
+from .normalise import IMAGENET, Fit
+from .photos import Storing
+
+__all__ = [
+    "DATASETS",
+    "IMAGENET",
+    "Augment",
+    "Dataset",
+    "Erase",
+    "Fit",
+    "Flip",
+    "Jitter",
+    "Normalise",
+    "RandomCrop",
+    "Shift",
+    "Split",
+    "Storing",
+    "Vary",
+    "can_change_fast",
+    "changed_in_one_pass",
+    "changes_of",
+    "load_data",
+    "mnist",
+    "read_idx_folder",
+    "read_image_folder",
+]

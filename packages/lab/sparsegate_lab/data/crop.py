@@ -1,0 +1,47 @@
+"""Parts of images, resized: a part at another size is the image between two small matrices."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float, Num
+from torch import Tensor, arange
+
+
+def resized(
+    images: Num[Tensor, "image channel height width"],
+    boxes: Float[Tensor, "image 4"],
+    size: tuple[int, int],
+) -> Float[Tensor, "image channel rows columns"]:
+    """The box of each image (top, left, height, width, in pixels) at one size: bilinear, averaging where it shrinks."""
+    rows = _matrix(boxes[:, 0], boxes[:, 2], size[0], images.shape[2])
+    columns = _matrix(boxes[:, 1], boxes[:, 3], size[1], images.shape[3])
+    # All colours of an image share its matrices: the first product takes them as more rows of one image.
+    across = images.float().flatten(1, 2) @ columns.transpose(1, 2)
+    return rows[:, None] @ across.reshape(*images.shape[:3], size[1])
+
+
+def centred(
+    images: Num[Tensor, "image channel height width"], size: tuple[int, int]
+) -> Num[Tensor, "image channel rows columns"]:
+    """The middle of each image at a size, cut out of larger images; smaller images are enlarged first."""
+    height, width = images.shape[2:]
+    if height < size[0] or width < size[1]:
+        larger = max(size[0] / height, size[1] / width)
+        part = (size[0] / larger, size[1] / larger)
+        box = images.new_tensor(
+            [(height - part[0]) / 2, (width - part[1]) / 2, *part], dtype=torch.float32
+        )
+        return resized(images, box.expand(len(images), 4), size)
+    top, left = (height - size[0]) // 2, (width - size[1]) // 2
+    return images[:, :, top : top + size[0], left : left + size[1]]
+
+
+def _matrix(
+    begin: Float[Tensor, " image"], length: Float[Tensor, " image"], count: int, pixels: int
+) -> Float[Tensor, "image count pixels"]:
+    """How much each pixel of a line adds to each of `count` new ones that share a part of it."""
+    step = length / count
+    middle = begin[:, None] + (arange(count, device=begin.device) + 0.5) * step[:, None] - 0.5
+    away = (arange(pixels, device=begin.device) - middle[:, :, None]).abs()
+    share = (1 - away / step.clamp(min=1)[:, None, None]).clamp(min=0)
+    return share / share.sum(2, keepdim=True)  # at the border fewer pixels share

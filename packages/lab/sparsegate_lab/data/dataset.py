@@ -1,0 +1,101 @@
+"""Labelled images in three splits."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from jaxtyping import Int64, UInt8
+from torch import Tensor
+
+from sparsegate.export import Normalise
+
+NUM_VALIDATION = 5_000  # the last training images; recipes are chosen on them
+MAX_COUNTED = 2**30  # bytes that mean and spread are taken from; of more, evenly spaced images
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Images as bytes, with their labels; the bytes may lie in a file that is mapped into memory."""
+
+    images: UInt8[Tensor, "image channel height width"]
+    labels: Int64[Tensor, " image"]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def part(self, start: int, stop: int) -> Split:
+        """The images from `start` to `stop`."""
+        return Split(self.images[start:stop], self.labels[start:stop])
+
+    def to(self, device: torch.device) -> Split:
+        """The same images on a device."""
+        return Split(self.images.to(device), self.labels.to(device))
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """What a model is trained on, chosen by, and reported on."""
+
+    train: Split
+    validation: Split
+    test: Split
+    resizable: bool = False
+    """Whether networks may take the images at another size: photographs, not digits."""
+    notes: tuple[str, ...] = ()
+    """What a reader of results should know, such as images that were left out."""
+
+    @classmethod
+    def divided(cls, train: Split, test: Split) -> Dataset:
+        """Sets the last 5,000 training images aside for validation; of fewer than 10,000, the last tenth."""
+        if len(train) < 2:
+            raise ValueError(
+                f"{len(train)} training image is too few: one is set aside for validation"
+            )
+        aside = NUM_VALIDATION if len(train) >= 2 * NUM_VALIDATION else max(1, len(train) // 10)
+        cut = len(train) - aside
+        return cls(train.part(0, cut), train.part(cut, len(train)), test)
+
+    @property
+    def image_shape(self) -> tuple[int, int, int]:
+        """Channels, height and width."""
+        channels, height, width = self.train.images.shape[1:]
+        return channels, height, width
+
+    @property
+    def num_bytes(self) -> int:
+        """What all images take in memory."""
+        return sum(split.images.numel() for split in (self.train, self.validation, self.test))
+
+    @cached_property
+    def num_classes(self) -> int:
+        """One more than the largest label of any split."""
+        return 1 + max(
+            int(split.labels.max()) for split in (self.train, self.validation, self.test)
+        )
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many classes and images there are: if one of these is another one, so is the data."""
+        splits = {"training": self.train, "validation": self.validation, "test": self.test}
+        return {"classes": self.num_classes} | {
+            f"{name} images": len(split) for name, split in splits.items()
+        }
+
+    @cached_property
+    def normalise(self) -> Normalise:
+        """Makes the bytes of training images zero in the mean, with a standard deviation of one, in each colour."""
+        images = self.train.images[:: math.ceil(self.train.images.numel() / MAX_COUNTED)]
+        each = [_mean_and_spread(images[:, channel]) for channel in range(images.shape[1])]
+        means, spreads = (tuple(values) for values in zip(*each, strict=True))
+        return Normalise(means[0], spreads[0]) if len(each) == 1 else Normalise(means, spreads)
+
+
+def _mean_and_spread(levels: UInt8[Tensor, "image height width"]) -> tuple[float, float]:
+    # A histogram is exact and needs no copy of all images in float.
+    share = torch.bincount(levels.flatten(), minlength=256).double() / levels.numel()
+    value = torch.arange(256, dtype=torch.float64)
+    mean = float((share * value).sum())
+    return mean, float((share * (value - mean) ** 2).sum().sqrt()) or 1.0

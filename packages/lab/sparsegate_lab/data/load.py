@@ -1,0 +1,76 @@
+"""Finds the dataset that a name or a path stands for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from sparsegate_runtime.registry import Registry
+
+from .cifar import find_cifar
+from .dataset import Dataset
+from .folder import is_image_folder, read_image_folder
+from .hub import PREFIX, read_hub
+from .idx import read_idx_folder
+from .mnist import mnist
+from .photos import Storing
+
+PLACED = ("cifar10", "cifar100", "imagenette", "imagenet")
+
+
+def _placed(name: str, storing: Storing) -> Dataset:
+    """The dataset in a folder of this name under $SPARSEGATE_DATA, or under `data`."""
+    folder = Path(os.environ.get("SPARSEGATE_DATA") or "data") / name
+    if not folder.is_dir():
+        raise ValueError(
+            f"there is no folder {folder}; put {name} there, set SPARSEGATE_DATA to the folder that has it, "
+            "or give its path: --data PATH"
+        )
+    return _read_folder(folder, storing)
+
+
+def _read_folder(folder: Path, storing: Storing) -> Dataset:
+    """Photographs, CIFAR or idx files: whatever the folder has."""
+    if not folder.is_dir():
+        what = (
+            "it is a file; give the folder that it is in"
+            if folder.exists()
+            else "there is no such folder"
+        )
+        raise ValueError(
+            f"no data folder at {folder}: {what}; wanted one with photographs, the files of CIFAR or idx files"
+        )
+    if is_image_folder(folder):
+        return read_image_folder(folder, storing)
+    if cifar := find_cifar(folder):
+        return cifar()
+    if not any(folder.glob("*-ubyte*")):
+        raise ValueError(
+            f"{folder} has no data that is known: neither train and val with a folder of photographs for each class, "
+            "nor the files of CIFAR-10 or CIFAR-100, nor idx files such as train-images-idx3-ubyte"
+        )
+    return read_idx_folder(folder)
+
+
+DATASETS: Registry[Callable[[Storing], Dataset]] = Registry(
+    "dataset", {"mnist": lambda _: mnist(), **{name: partial(_placed, name) for name in PLACED}}
+)
+"""MNIST is bundled; the others are folders that the user has."""
+
+
+def load_data(name: str, storing: Storing | None = None) -> Dataset:
+    """A registered dataset, the one in a folder if `name` is a path, or one of the hub if it begins with `hub:`.
+
+    >>> load_data("mnist").image_shape
+    (1, 28, 28)
+
+    A folder has `train` and `val` with a folder of photographs per class, or the files of CIFAR, or idx files.
+    `storing` says how photographs are cached.
+    """
+    storing = storing or Storing()
+    if name.startswith(PREFIX):
+        return read_hub(name.removeprefix(PREFIX), storing)
+    is_path = name not in DATASETS and ("/" in name or "\\" in name or Path(name).exists())
+    return _read_folder(Path(name), storing) if is_path else DATASETS[name](storing)

@@ -1,0 +1,30 @@
+"""Lloyd's k-means on a few vectors."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+ROUNDS = 25
+
+
+def kmeans(
+    points: Float[Tensor, "points size"], num: int, draw: torch.Generator
+) -> tuple[Float[Tensor, "centres size"], Int64[Tensor, " points"]]:
+    """So many centres, and the nearest one of every point; starts from points drawn at random.
+
+    >>> centres, nearest = kmeans(torch.tensor([[1.0], [3.0], [10.0]]), 2, torch.Generator().manual_seed(0))
+    >>> centres[nearest].flatten().tolist()
+    [2.0, 2.0, 10.0]
+    """
+    first = torch.randperm(len(points), generator=draw)[:num]
+    centres = points[first.to(points.device)].clone()
+    for _ in range(ROUNDS):
+        nearest = torch.cdist(points, centres).argmin(dim=1)
+        sums = torch.zeros_like(centres).index_add_(0, nearest, points)
+        counts = torch.bincount(nearest, minlength=num)[:, None]
+        centres = torch.where(
+            counts > 0, sums / counts.clamp(min=1), centres
+        )  # a centre without points stays
+    return centres, torch.cdist(points, centres).argmin(dim=1)

@@ -1,0 +1,63 @@
+"""Wrapping: a module around each layer for the time of training, taken off at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from torch import nn
+
+AnyModule = TypeVar("AnyModule", bound=nn.Module)
+Layer = nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d
+LAYERS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
+
+
+def layers_of(model: nn.Module) -> dict[str, Layer]:
+    """The Linear and Conv layers of a model by name, shared ones once; raises if there is none."""
+    found = {name: module for name, module in model.named_modules() if isinstance(module, LAYERS)}
+    if not found:
+        names = ", ".join(kind.__name__ for kind in LAYERS)
+        raise ValueError(
+            f"the model has no layer of the types {names}, so there is nothing to make smaller"
+        )
+    return found
+
+
+def wrap_(model: AnyModule, wrappers: dict[str, nn.Module]) -> AnyModule:
+    """Puts each wrapper at the place of the layer with its name, in place.
+
+    >>> model = nn.Sequential(nn.Linear(2, 2))
+    >>> wrap_(model, {"0": nn.Sequential(model[0])})
+    Sequential(
+      (0): Sequential(
+        (0): Linear(in_features=2, out_features=2, bias=True)
+      )
+    )
+    """
+    if "" in wrappers:
+        raise ValueError(
+            f"the model is itself a layer ({type(model).__name__}); put it into an nn.Sequential"
+        )
+    by_layer = {id(model.get_submodule(name)): wrapper for name, wrapper in wrappers.items()}
+    for parent, name, child in _places(model):
+        if id(child) in by_layer:
+            parent._modules[name] = by_layer[id(child)]
+    return model
+
+
+def unwrap_(
+    model: AnyModule, kind: type[nn.Module], inside: Callable[[nn.Module], nn.Module]
+) -> AnyModule:
+    """Puts what is inside each wrapper of a kind back to its place, in place."""
+    for parent, name, child in _places(model):
+        if isinstance(child, kind):
+            parent._modules[name] = inside(child)
+    return model
+
+
+def _places(model: nn.Module) -> Iterator[tuple[nn.Module, str, nn.Module]]:
+    """Every place of a module in another, shared modules at each of their places."""
+    for parent in list(model.modules()):
+        for name, child in list(parent._modules.items()):
+            if child is not None:
+                yield parent, name, child

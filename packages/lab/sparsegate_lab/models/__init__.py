@@ -1,0 +1,46 @@
+"""The networks of the paper and its field, by name."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from sparsegate_runtime.registry import Registry
+
+from .alexnet import AlexNet
+from .alexnet_torchvision import AlexNetTorchvision
+from .lenet5 import LeNet5
+from .lenet5_lasagne import LeNet5Lasagne
+from .lenet300 import LeNet300
+from .resnet20 import ResNet20
+from .state_file import read_state_dict
+from .vgg16 import VGG16, VGG16Small
+from .weights import load_weights_
+
+MODELS: Registry[type[nn.Module]] = Registry(
+    "model",
+    {
+        "lenet5": LeNet5,
+        "lenet5-lasagne": LeNet5Lasagne,
+        "lenet300": LeNet300,
+        "alexnet": AlexNet,
+        "alexnet-torchvision": AlexNetTorchvision,
+        "vgg16": VGG16,
+        "vgg16-cifar": VGG16Small,
+        "resnet20": ResNet20,
+    },
+)
+"""Each is built with `num_classes` and says in `image_shape` what it takes."""
+
+__all__ = [
+    "MODELS",
+    "VGG16",
+    "AlexNet",
+    "AlexNetTorchvision",
+    "LeNet5",
+    "LeNet5Lasagne",
+    "LeNet300",
+    "ResNet20",
+    "VGG16Small",
+    "load_weights_",
+    "read_state_dict",
+]

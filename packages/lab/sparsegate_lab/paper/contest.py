@@ -1,0 +1,71 @@
+"""Studies of one network by several methods, ranked against learned gates of the same size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sparsegate_lab.study import Study, Summary
+
+GATES = "learned_gates"
+SLACK = 1.02  # of the size: a seed more or less should not decide who may compete
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One method's study in the contest."""
+
+    recipe: str
+    study: Study
+
+    @property
+    def is_gates(self) -> bool:
+        """Whether the network was made by learned gates."""
+        return bool(self.study.records[0].run["method"]["name"] == GATES)
+
+    @property
+    def kept(self) -> Summary:
+        """Weights, or what a layer stores in their place."""
+        return self.study.summary(lambda record: record.kept)
+
+    @property
+    def with_indices(self) -> Summary:
+        """Weights and what says where they belong."""
+        return self.study.summary(lambda record: record.num_with_indices)
+
+    @property
+    def rate(self) -> Summary:
+        """How many times fewer weights."""
+        return self.study.summary(lambda record: record.rate)
+
+    @property
+    def test(self) -> Summary:
+        """Test accuracy."""
+        return self.study.summary(lambda record: record.test)
+
+    @property
+    def validation(self) -> float:
+        """Mean validation accuracy, by which networks are chosen."""
+        return self.study.summary(lambda record: record.validation).mean
+
+    def noise(self, otherwise: float = 0.0) -> float:
+        """The standard error of the mean test accuracy; with one seed, by a spread from elsewhere."""
+        num_seeds = len(self.study.records)
+        return (self.test.spread if num_seeds > 1 else otherwise) / math.sqrt(num_seeds)
+
+
+def best_gates(entries: Iterable[Entry], *, at_most: float) -> Entry | None:
+    """The gated network with at most so many weights that has the best validation accuracy."""
+    fitting = [each for each in entries if each.is_gates and each.kept.mean <= at_most * SLACK]
+    return max(fitting, key=lambda each: each.validation, default=None)
+
+
+def standing(gates: Entry | None, other: Entry) -> str:
+    """How learned gates of at most the same size stand against a method, in words."""
+    if gates is None:
+        return "no gates so small"
+    difference = gates.test.mean - other.test.mean
+    noise = 2 * math.hypot(gates.noise(other.test.spread), other.noise(gates.test.spread))
+    word = "level" if abs(difference) <= noise else "ahead" if difference > 0 else "behind"
+    return f"{word} ({difference:+.2f}, with {gates.kept.mean:,.0f})"

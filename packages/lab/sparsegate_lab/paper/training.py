@@ -1,0 +1,95 @@
+"""Trains the runs that an exhibit lacks, several at a time if asked to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from sparsegate_lab.record import Epoch, Record
+from sparsegate_lab.train import Run, Watcher, train
+
+from .estimate import threads_each
+
+Told = Callable[[float, str], None]
+
+
+class _Epochs(Watcher):
+    """Tells of every step as a fraction of an epoch."""
+
+    def __init__(self, told: Told) -> None:
+        self._told, self._about, self._step, self._per_epoch = told, "", 0, 1
+
+    def began(self, run: Run[Any], folder: Path, step: int, steps: int, num_weights: int) -> None:
+        self._about, self._step, self._per_epoch = folder.name, step, max(1, steps // run.epochs)
+        self._told(step / self._per_epoch, folder.name)
+
+    def stepped(self, step: int) -> None:
+        self._told((step - self._step) / self._per_epoch, self._about)
+        self._step = step
+
+    def measured(self, epoch: Epoch) -> None:
+        self._about = (
+            f"{self._about.split(':')[0]}: validation {epoch.validation:.2f} %, {epoch.kept:,} kept"
+        )
+        self._told(0.0, self._about)
+
+
+def train_all(
+    runs: Sequence[Run[Any]],
+    *,
+    folder: Path,
+    command: str,
+    processes: int = 1,
+    told: Told | None = None,
+) -> list[Record]:
+    """The records of the runs, in order; `told` hears how many epochs more are done, and of which run.
+
+    Every run has its folder and goes on where it stopped, so the whole may be interrupted and begun again.
+    """
+    if processes < 1:
+        raise ValueError(
+            f"processes is how many runs are trained at a time, at least 1, got {processes}"
+        )
+    tell = told or (lambda *_: None)
+    if processes == 1 or len(runs) < 2:
+        return [train(run, folder=folder, command=command, watch=_Epochs(tell)) for run in runs]
+    context = get_context("spawn")
+    news = context.SimpleQueue()  # what is put there is there before the run's result is
+    begin = (news, threads_each(processes))
+    with ProcessPoolExecutor(
+        processes, mp_context=context, initializer=_begin, initargs=begin
+    ) as pool:
+        waiting = [pool.submit(_trained, run, folder, command) for run in runs]
+        left = set(waiting)
+        while left:
+            done, left = wait(left, timeout=0.5, return_when=FIRST_COMPLETED)
+            _pass_on(news, tell)
+            for each in done:
+                each.result()  # raises what the run raised
+        return [each.result() for each in waiting]
+
+
+def _pass_on(news: Any, tell: Told) -> None:
+    """Tells all that the processes have said by now."""
+    while not news.empty():
+        tell(*news.get())
+
+
+_NEWS: list[Any] = []
+"""Of a process that trains: where it says how far it is."""
+
+
+def _begin(news: Any, threads: int) -> None:
+    torch.set_num_threads(threads)
+    _NEWS.append(news)
+
+
+def _trained(run: Run[Any], folder: Path, command: str) -> Record:
+    return train(
+        run, folder=folder, command=command, watch=_Epochs(lambda *words: _NEWS[0].put(words))
+    )

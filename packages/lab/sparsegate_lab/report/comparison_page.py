@@ -1,0 +1,116 @@
+"""The page of several runs: the frontier, a table, and the settings in which they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count, islice
+
+from sparsegate.web import Html, document, element
+from sparsegate_lab.record import Record
+
+from .frontier_chart import frontier, frontier_chart
+from .html_table import Cell, Head, bar, html_table
+from .page_settings import flat, said
+
+HEADS = [
+    Head("run"),
+    Head("method", "wide"),
+    Head("test", "n"),
+    Head("kept", "n"),
+    Head("fewer", "n"),
+    Head("", "bar wide"),
+    Head("minutes", "n wide"),
+]
+
+
+def comparison_page(records: Sequence[Record]) -> str:
+    """The whole file, from records alone."""
+    names = run_names(len(records))
+    best = records[frontier(records)[-1]]
+    heading = element(
+        "header",
+        element("p", f"{len(records)} runs side by side", class_="kicker"),
+        element("h1", f"From {min(each.kept for each in records):,} weights to {best.test:.2f} %"),
+        class_="top",
+    )
+    parts = (_picture(records, names), _table(records, names), _differences(records, names))
+    footer = element("footer", "Made by sparsegate. This file needs no network.")
+    return document(
+        f"{len(records)} runs side by side", heading, element("main", *parts), footer, scripts=()
+    )
+
+
+def run_names(number: int) -> list[str]:
+    """A to Z, then A1 to Z1, and so on.
+
+    >>> run_names(28)[-3:]
+    ['Z', 'A1', 'B1']
+    """
+    letters = [chr(ord("A") + place) for place in range(26)]
+    return list(islice((f"{letter}{turn or ''}" for turn in count() for letter in letters), number))
+
+
+def _picture(records: Sequence[Record], names: Sequence[str]) -> Html:
+    legend = (
+        element(
+            "li", element("i"), "on the frontier: no run has both fewer weights and more accuracy"
+        ),
+        element("li", element("i", class_="shut"), "behind it"),
+    )
+    return element(
+        "section",
+        element("h2", "Accuracy over kept weights", id="frontier-title"),
+        element("ul", *legend, class_="legend"),
+        frontier_chart(records, names),
+        class_="card",
+        aria_labelledby="frontier-title",
+    )
+
+
+def _table(records: Sequence[Record], names: Sequence[str]) -> Html:
+    most = max(max(record.kept for record in records), 1)
+    rows = [
+        _row(name, record, record.kept / most) for name, record in zip(names, records, strict=True)
+    ]
+    return element(
+        "section",
+        element("h2", "The runs", id="runs-title"),
+        html_table("The runs, with accuracy and kept weights", HEADS, rows),
+        class_="card",
+        aria_labelledby="runs-title",
+    )
+
+
+def _row(name: str, record: Record, share: float) -> tuple[Cell, ...]:
+    return (
+        element("span", name, element("span", f" {record.name}", class_="quiet code")),
+        record.run["method"]["name"].replace("_", " "),
+        f"{record.test:.2f} %",
+        f"{record.kept:,}",
+        f"{record.rate:,.1f}x",
+        bar(share),
+        f"{record.seconds / 60:,.1f}",
+    )
+
+
+def _differences(records: Sequence[Record], names: Sequence[str]) -> Html:
+    settings = [flat(record.run) for record in records]
+    keys = list(dict.fromkeys(key for each in settings for key in each))
+    rows = [
+        (key, *(said(each[key]) if key in each else "" for each in settings))
+        for key in keys
+        if len({repr(each.get(key, "")) for each in settings}) > 1
+    ]
+    heads = [Head("setting"), *(Head(name) for name in names)]
+    table = (
+        html_table("Settings that differ", heads, rows)
+        if rows
+        else element("p", "None: all settings are the same.")
+    )
+    return element(
+        "section",
+        element("h2", "Settings that differ", id="differ-title"),
+        table,
+        class_="card",
+        aria_labelledby="differ-title",
+    )

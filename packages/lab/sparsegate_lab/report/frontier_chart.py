@@ -1,0 +1,92 @@
+"""Accuracy over kept weights: a dot a run, and a line through those that no other run beats."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from sparsegate.web import Html, element, join
+from sparsegate_lab.frontier import unbeaten
+from sparsegate_lab.record import Record
+
+from .labels import NEAR, Spot, label_spots
+from .line_chart import BOTTOM, HEIGHT, LEFT, RIGHT, WIDTH, down, marks, short
+from .scale import Scale, accuracies, counts
+
+FOOT = 12  # under the numbers, for the title of the axis
+
+
+def frontier(records: Sequence[Record]) -> list[int]:
+    """The places of the runs that no other beats in both kept weights and test accuracy, fewest weights first."""
+    return unbeaten([(each.kept, each.test) for each in records])
+
+
+def frontier_chart(records: Sequence[Record], names: Sequence[str]) -> Html:
+    """The picture; runs on the frontier are green."""
+    across, up = (
+        counts([record.kept for record in records]),
+        accuracies([record.test for record in records]),
+    )
+    spots = [(_x(across, record.kept), down(up.share(record.test))) for record in records]
+    on = frontier(records)
+    line = " ".join(f"{spots[place][0]:.1f},{spots[place][1]:.1f}" for place in on)
+    about = (
+        f"Test accuracy over kept weights of {len(records)} runs; the table below has the numbers"
+    )
+    return element(
+        "svg",
+        marks(up, lambda tick: f"{tick:g} %"),
+        _feet(across),
+        element("polyline", points=line, class_="frontier"),
+        join(
+            _label(spot, at, name)
+            for spot, at, name in zip(spots, label_spots(spots), names, strict=True)
+        ),
+        join(
+            _dot(spot, f"{name}: {record.test:.2f} %, {record.kept:,} weights", place in on)
+            for place, (spot, name, record) in enumerate(zip(spots, names, records, strict=True))
+        ),
+        viewBox=f"0 0 {WIDTH} {HEIGHT + FOOT}",
+        role="img",
+        aria_label=about,
+        id="chart-frontier",
+    )
+
+
+def _x(scale: Scale, kept: int) -> float:
+    return LEFT + 8 + (WIDTH - LEFT - RIGHT - 20) * scale.share(kept)
+
+
+def _feet(scale: Scale) -> Html:
+    ticks = scale.ticks
+    words = (
+        element("text", short(tick), x=_x(scale, int(tick)), y=HEIGHT - 8, text_anchor="middle")
+        for tick in ticks
+    )
+    lines = (
+        element(
+            "line",
+            x1=_x(scale, int(tick)),
+            x2=_x(scale, int(tick)),
+            y1=8,
+            y2=HEIGHT - BOTTOM,
+            class_="grid",
+        )
+        for tick in ticks
+    )
+    title = element("text", "weights kept", x=WIDTH - RIGHT, y=HEIGHT + FOOT - 4, text_anchor="end")
+    return join((*lines, *words, title))
+
+
+def _dot(spot: Spot, says: str, on: bool) -> Html:
+    x, y = spot
+    return element(
+        "circle", element("title", says), cx=x, cy=y, r=4, class_="open" if on else "shut"
+    )
+
+
+def _label(spot: Spot, at: Spot, name: str) -> Html:
+    """A name, with a line to its dot where it had to go far."""
+    lead = element("line", x1=spot[0], y1=spot[1], x2=at[0], y2=at[1], class_="lead-line")
+    word = element("text", name, x=at[0], y=at[1] + 3.5, class_="label", text_anchor="middle")
+    return join((lead if math.dist(spot, at) > NEAR + 1 else None, word))

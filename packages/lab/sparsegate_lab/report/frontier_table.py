@@ -1,0 +1,55 @@
+"""A frontier as rows of text."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from sparsegate_lab.frontier import Frontier
+from sparsegate_lab.record import Record
+
+from .table import Row
+
+HEADS: Row = (
+    "price",
+    "seed",
+    "weights",
+    "rate",
+    "rate with biases",
+    "validation %",
+    "test %",
+    "best",
+)
+
+
+def frontier_table(frontier: Frontier) -> list[Row]:
+    """The heads and a row for every member, fewest weights first."""
+    best = {record.name for record in frontier.best()}
+    ordered = sorted(frontier.records, key=lambda record: record.kept)
+    return [HEADS, *(_row(record, record.name in best) for record in ordered)]
+
+
+def comma_separated(rows: list[Row]) -> str:
+    """Rows as CSV.
+
+    >>> print(comma_separated([("a", "b"), ("1", "2,5")]), end="")
+    a,b
+    1,"2,5"
+    """
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
+def _row(record: Record, is_best: bool) -> Row:
+    price = record.run["method"].get("penalty", {}).get("count")
+    return (
+        "-" if price is None else f"{price:g}",
+        str(record.run["seed"]),
+        str(record.kept),
+        f"{record.rate:.1f}",
+        f"{record.rate_with_biases:.1f}",
+        f"{record.validation:.2f}",
+        f"{record.test:.2f}",
+        "*" if is_best else "",
+    )

@@ -1,0 +1,60 @@
+"""The part of a page on how the run can be made again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sparsegate.web import Html, element
+from sparsegate_lab.record import Record
+
+from .html_table import Head, html_table
+
+
+def settings_section(record: Record) -> Html:
+    """Command, settings, machine and versions."""
+    made = _table("Made on", {**record.machine, "training, seconds": record.seconds})
+    columns = (
+        _table("Settings", flat(record.run)),
+        element("div", made, _table("Made with", record.versions)),
+    )
+    return element(
+        "section",
+        element("h2", "Make it again", id="settings-title"),
+        element("pre", record.command, tabindex=0),
+        *(element("p", note, class_="note") for note in record.notes),
+        element("div", *columns, class_="columns"),
+        class_="card",
+        aria_labelledby="settings-title",
+    )
+
+
+def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Settings in settings, by names with dots.
+
+    >>> flat({"epochs": 2, "method": {"name": "dense"}})
+    {'epochs': 2, 'method.name': 'dense'}
+    """
+    found: dict[str, Any] = {}
+    for name, value in settings.items():
+        found |= (
+            flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
+        )
+    return found
+
+
+def said(value: Any) -> str:
+    """A setting in words."""
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    return "-" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _table(title: str, values: Mapping[str, Any]) -> Html:
+    rows = [(name, said(value)) for name, value in values.items()]
+    return element(
+        "div",
+        element("h3", title),
+        html_table(title, [Head("name"), Head("value")], rows),
+        class_="block",
+    )

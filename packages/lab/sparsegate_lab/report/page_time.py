@@ -1,0 +1,133 @@
+"""The part of a page on what happened over time: accuracy, kept weights, gates, and one slider for all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sparsegate.web import Html, data_block, element
+from sparsegate_lab.record import Record
+
+from .histogram import histogram
+from .html_table import Head, folded, html_table
+from .line_chart import across, down, line_chart, short
+from .scale import accuracies, counts
+
+HEADS = [
+    Head("epoch"),
+    *(Head(name, "n") for name in ("validation", "weights kept")),
+    Head("loss", "n wide"),
+]
+
+
+def time_section(record: Record) -> Html:
+    """Charts over the epochs."""
+    moments = _moments(record)
+    return element(
+        "section",
+        element("h2", "How it went", id="time-title"),
+        element("p", "Move through training: the slider drives all charts.", class_="quiet"),
+        _scrubber(moments),
+        element("div", _accuracy(record), _kept(record), _gates(record), class_="charts"),
+        folded(
+            "All epochs as a table", html_table("Every epoch of training", HEADS, _rows(record))
+        ),
+        data_block("moments", moments),
+        class_="card",
+        id="time",
+        aria_labelledby="time-title",
+    )
+
+
+def _moments(record: Record) -> list[dict[str, Any]]:
+    """What the slider can stop at: the start, if the gates were counted then, and every epoch."""
+    epochs = [epoch.epoch for epoch in record.epochs]
+    high, kept = accuracies([epoch.validation for epoch in record.epochs]), counts(_counts(record))
+    start = {
+        "says": f"start: all {record.total:,} weights, gates as they begin",
+        "gates": record.first_gates,
+    }
+    first = [{**start, "epoch": 0, "x": across(0, epochs)}] if record.first_gates else []
+    return first + [
+        {
+            "epoch": epoch.epoch,
+            "says": f"epoch {epoch.epoch}: {epoch.validation:.2f} % validation accuracy, {epoch.kept:,} weights kept"
+            + (f", {100 * epoch.undecided:.1f} % of gates undecided" if epoch.gates else ""),
+            "x": across(epoch.epoch, epochs),
+            "accuracy": round(down(high.share(epoch.validation)), 2),
+            "kept": round(down(kept.share(epoch.kept)), 2),
+            "gates": epoch.gates,
+        }
+        for epoch in record.epochs
+    ]
+
+
+def _counts(record: Record) -> list[int]:
+    return [record.total, *(epoch.kept for epoch in record.epochs)]
+
+
+def _scrubber(moments: list[dict[str, Any]]) -> Html:
+    last = len(moments) - 1
+    slider = element(
+        "input",
+        type="range",
+        id="moment",
+        min=0,
+        max=last,
+        value=last,
+        step=1,
+        aria_label="Epoch",
+        autocomplete="off",
+    )
+    says = element("output", moments[-1]["says"], id="moment-says", for_="moment")
+    return element(
+        "div", element("button", "Play", type="button", id="play"), slider, says, class_="scrub"
+    )
+
+
+def _accuracy(record: Record) -> Html:
+    values = [epoch.validation for epoch in record.epochs]
+    about = f"Validation accuracy over {len(values)} epochs, from {values[0]:.2f} to {values[-1]:.2f} per cent"
+    epochs = [epoch.epoch for epoch in record.epochs]
+    chart = line_chart(
+        "accuracy", about, epochs, values, accuracies(values), lambda tick: f"{tick:g} %"
+    )
+    return _figure("Validation accuracy", "every step up, the errors are about halved", chart)
+
+
+def _kept(record: Record) -> Html:
+    values = [float(epoch.kept) for epoch in record.epochs]
+    about = f"Weights kept over {len(values)} epochs, from {values[0]:,.0f} to {values[-1]:,.0f}"
+    epochs = [epoch.epoch for epoch in record.epochs]
+    return _figure(
+        "Weights kept",
+        f"of {record.total:,}",
+        line_chart("kept", about, epochs, values, counts(_counts(record)), short),
+    )
+
+
+def _gates(record: Record) -> Html:
+    shown = [epoch.gates for epoch in record.epochs if epoch.gates]
+    if not shown:
+        words = (
+            "This run has no gates."
+            if record.run["method"]["name"] != "learned_gates"
+            else (
+                "This record was made before gates were counted at every epoch; train again to see them."
+            )
+        )
+        return _figure("Gates", words, element("span"))
+    most = max(max(counts) for counts in [*shown, record.first_gates or shown[0]])
+    return _figure("Gates", "how many have which value", histogram(shown[-1], most))
+
+
+def _figure(title: str, note: str, chart: Html) -> Html:
+    return element(
+        "figure", element("figcaption", title, element("span", note, class_="quiet")), chart
+    )
+
+
+def _rows(record: Record) -> list[tuple[str, ...]]:
+    return [
+        (str(epoch.epoch), f"{epoch.validation:.2f} %", f"{epoch.kept:,}", f"{epoch.loss:.4f}")
+        for epoch in record.epochs
+    ]

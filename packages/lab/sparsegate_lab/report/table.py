@@ -1,0 +1,99 @@
+"""Tables of records, as rows of text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sparsegate_lab.record import Record
+from sparsegate_lab.study import Study, Summary
+
+Row = tuple[str, ...]
+
+LAYER_HEADS: Row = ("layer", "shape", "weights", "kept", "sparsity", "rate")
+STUDY_HEADS: Row = (
+    "recipe",
+    "weights kept",
+    "rate",
+    "rate with biases",
+    "test accuracy",
+    "minutes",
+    "on",
+)
+
+
+def layer_table(record: Record) -> list[Row]:
+    """The heads, a row for every layer, and the total."""
+    rows = [
+        _layer_row(
+            layer.name.removesuffix(".weight"),
+            "x".join(map(str, layer.shape)),
+            layer.total,
+            layer.kept,
+        )
+        for layer in record.layers
+    ]
+    return [LAYER_HEADS, *rows, _layer_row("total", "", record.total, record.kept)]
+
+
+def study_table(studies: Mapping[str, Study]) -> list[Row]:
+    """The heads and a row for every study: means over its seeds, with the spread between them."""
+    return [STUDY_HEADS, *(_study_row(name, study) for name, study in studies.items())]
+
+
+def markdown(rows: list[Row]) -> str:
+    """Rows, of which the first are the heads, as a Markdown table.
+
+    >>> print(markdown([("a", "b"), ("1", "2")]))
+    | a | b |
+    |---|---|
+    | 1 | 2 |
+    """
+    heads, *body = rows
+    lines = [heads, *body]
+    text = ["| " + " | ".join(line) + " |" for line in lines]
+    return "\n".join([text[0], "|" + "---|" * len(heads), *text[1:]])
+
+
+def aligned(rows: list[Row]) -> str:
+    """Rows as columns of text, for a terminal.
+
+    >>> print(aligned([("a", "bbb"), ("10", "2")]))
+     a  bbb
+    10    2
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+        for row in rows
+    ]
+    return "\n".join(lines)
+
+
+def _layer_row(name: str, shape: str, total: int, kept: int) -> Row:
+    rate = f"{total / kept:,.1f}x" if kept else "closed"
+    return name, shape, f"{total:,}", f"{kept:,}", f"{100 * (1 - kept / total):.2f} %", rate
+
+
+def _study_row(name: str, study: Study) -> Row:
+    kept, rate = (
+        study.summary(lambda record: record.kept),
+        study.summary(lambda record: record.rate),
+    )
+    with_biases = study.summary(lambda record: record.rate_with_biases)
+    test = study.summary(lambda record: record.test)
+    machine, seeds = study.records[0].machine, len(study.records)
+    minutes = study.summary(lambda record: record.seconds / 60)
+    return (
+        f"`{name}` ({seeds} seeds)" if seeds > 1 else f"`{name}` (one seed)",
+        _spread(kept, 0, seeds),
+        _spread(rate, 0, seeds) + "x",
+        f"{with_biases.mean:.0f}x",
+        _spread(test, 2, seeds) + " %",
+        f"{minutes.mean:.1f}",
+        machine["gpu"] or f"{machine['cores']} cores",
+    )
+
+
+def _spread(summary: Summary, digits: int, seeds: int) -> str:
+    """The mean with its spread, which one seed does not have."""
+    return f"{summary.mean:,.{digits}f}" + (f" ± {summary.spread:,.{digits}f}" if seeds > 1 else "")

@@ -1,0 +1,90 @@
+"""The networks that a run begins and ends with, before they have learned anything."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+from torch import nn
+
+from sparsegate.distil import Distil, Ensemble
+from sparsegate_lab.data import Dataset
+from sparsegate_lab.method import Method
+from sparsegate_lab.models import MODELS, load_weights_
+
+from .evaluate import count_layers
+from .run import Run
+from .seed import fold
+from .weights import read_weights
+
+COLOURS = 3
+
+
+def fresh_network(run: Run[Any], data: Dataset) -> tuple[nn.Module, int]:
+    """The model with its first weights, not yet prepared by the run's method, and how many they are."""
+    build = MODELS[run.model]
+    wanted = _image_shape(run)
+    fits = data.resizable and data.image_shape[0] == wanted[0]
+    if data.image_shape != wanted and not fits:
+        raise ValueError(
+            f"{run.model} takes images of shape {wanted}, {run.data} has {data.image_shape}"
+        )
+    if run.normalise == "imagenet" and wanted[0] != COLOURS:
+        raise ValueError(
+            f"normalise imagenet is for {COLOURS} colours, {run.model} takes images of shape {wanted}"
+        )
+    torch.manual_seed(fold(run.seed, "weights"))
+    model = build(num_classes=data.num_classes)
+    num_weights = sum(layer.total for layer in count_layers(model))
+    if run.weights:
+        load_weights_(model, read_weights(run.weights), new_head=run.new_head)
+    return model, num_weights
+
+
+def empty_network(run: Run[Any], num_classes: int = 10) -> nn.Module:
+    """A model into which the state dict of the run's finished network can be loaded, whatever its layers are."""
+    with torch.random.fork_rng(devices=()):
+        method: Method = run.method
+        return method.finish(
+            method.rebuild(method.prepare(MODELS[run.model](num_classes=num_classes)))
+        )
+
+
+def distil_of(run: Run[Any], num_classes: int, device: torch.device) -> Distil:
+    """The loss with the run's teachers: the networks of finished runs, on the device, as one."""
+    models = [_finished(network, run, num_classes) for network in run.distil.networks]
+    teacher = models[0] if len(models) == 1 else Ensemble(*models)
+    teacher.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+    if run.compile:
+        teacher.compile()
+    return Distil(teacher, run.distil.temperature, run.distil.share)
+
+
+def _finished(network: Path, run: Run[Any], num_classes: int) -> nn.Module:
+    """The network of a finished run, which must take the images that the run's own takes, and know its classes."""
+    own = Run.from_json(json.loads((network.parent / "run.json").read_text()))
+    for what, theirs, ours in (
+        ("normalise", own.normalise, run.normalise),
+        ("images of shape", _image_shape(own), _image_shape(run)),
+    ):
+        if theirs != ours:
+            raise ValueError(
+                f"the teacher in {network.parent} has {what} {theirs}, this run {ours}; both see the same images"
+            )
+    model = empty_network(own, num_classes)
+    try:
+        model.load_state_dict(load_file(network))
+    except RuntimeError as error:  # of shapes
+        raise ValueError(
+            f"the teacher in {network.parent} does not fit {run.data}, which has {num_classes} classes: a teacher "
+            "must have learned the same ones"
+        ) from error
+    return model
+
+
+def _image_shape(run: Run[Any]) -> tuple[int, int, int]:
+    shape: tuple[int, int, int] = MODELS[run.model].image_shape  # type: ignore[attr-defined]
+    return shape

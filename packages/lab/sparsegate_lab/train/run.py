@@ -1,0 +1,232 @@
+"""The frozen description of a run, whose hash names its folder."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, TypeVar, get_type_hints
+
+from sparsegate_lab.data import Storing
+from sparsegate_lab.method import Method
+from sparsegate_lab.methods import METHODS, LearnedGates
+from sparsegate_lab.record import CONTENT
+
+from .stop import Stop
+from .teacher import Teacher
+from .weights import content_hash
+
+NORMALISE = ("data", "imagenet")
+PRECISIONS = ("fp32", "bf16", "fp16")
+PARTS = {"stop": Stop, "distil": Teacher}  # settings with settings of their own
+AnyMethod = TypeVar("AnyMethod", bound=Method)
+
+
+@dataclass(frozen=True)
+class Run(Generic[AnyMethod]):
+    """Everything that determines a trained network."""
+
+    model: str = "lenet5"
+    """A registered network."""
+
+    data: str = "mnist"
+    """mnist, a dataset in $SPARSEGATE_DATA, the path of a folder (photographs, CIFAR, idx files), or hub:OWNER/NAME."""
+
+    method: AnyMethod = dataclasses.field(default_factory=LearnedGates)  # type: ignore[assignment]
+    """How the network is made smaller."""
+
+    weights: str = ""
+    """What the network begins with: a .pth or .safetensors file, the folder of a run, or hf://OWNER/NAME/FILE."""
+
+    new_head: tuple[str, ...] = ()
+    """Layers that begin afresh whatever is in the weights, such as classifier.6 or classifier.*"""
+
+    epochs: int = 20
+    """Passes over the training images."""
+
+    batch_size: int = 128
+    """Images in a step, over all processes together."""
+
+    lr: float = 0.03
+    """First learning rate of the weights (SGD with momentum); a cosine takes it to zero."""
+
+    momentum: float = 0.9
+    """Momentum of the weights."""
+
+    weight_decay: float = 1e-4
+    """Decay of the weights; gates have none."""
+
+    warmup: float = 0.0
+    """Fraction of training over which the learning rate rises from zero."""
+
+    clip: float = 0.0
+    """Gradients of all weights together that are longer than this are shortened to it; 0: none."""
+
+    label_smoothing: float = 0.0
+    """Share of every label that is spread evenly over all classes."""
+
+    stop: Stop = dataclasses.field(default_factory=Stop)
+    """When training may end before its last epoch."""
+
+    shift: int = 2
+    """Training images are moved by up to so many pixels."""
+
+    flip: bool = False
+    """Mirror every other training image."""
+
+    crop: float = 0.0
+    """Train on random parts of images, of at least this fraction of their area; 0: on whole ones."""
+
+    jitter: float = 0.0
+    """Change brightness, contrast and colour of training images by up to this fraction."""
+
+    erase: int = 0
+    """Cover a square of so many pixels of every training image with grey; 0: none."""
+
+    normalise: Literal["data", "imagenet"] = "data"
+    """Mean and spread of colours: the training images' own, or those that weights from ImageNet expect."""
+
+    stored_size: int = 256
+    """Photographs are cached as squares with a side of so many pixels."""
+
+    bad_images: Literal["stop", "skip"] = "stop"
+    """What to do about a photograph that does not decode."""
+
+    seed: int = 0
+    """Where all randomness comes from."""
+
+    precision: Literal["fp32", "bf16", "fp16"] = "fp32"
+    """Type of the forward and backward pass; weights and gates stay in fp32. fp16 needs a GPU."""
+
+    compile: bool = False
+    """Compile the network with torch.compile; pays on a GPU, seldom on a CPU."""
+
+    distil: Teacher = dataclasses.field(default_factory=Teacher)
+    """A finished run from which the network learns beside the labels; none unless set."""
+
+    average: float | None = None
+    """Moving average of the weights while the mask stands still: its decay, such as 0.999, or 1 for a plain mean."""
+
+    def __post_init__(self) -> None:
+        _check_training(self)
+        _check_loss(self)
+        _check_images(self)
+        if self.clip and getattr(self.method, "update", "apart") != "apart":
+            raise ValueError(
+                "clip would shorten what moves the gates, too, where one gradient moves both; leave clip out, or use "
+                "update apart"
+            )
+        if self.new_head and not self.weights:
+            raise ValueError(
+                "new_head says which layers of --weights are not used, and there are no weights"
+            )
+        if self.average is not None and self.method.settles_at() is None:
+            raise ValueError(
+                f"average needs a mask that stands still at last, which {self.method_name} has not"
+            )
+
+    @property
+    def method_name(self) -> str:
+        """The method's name in the registry, or its class's name if it is not registered."""
+        kinds = {kind: name for name, kind in METHODS.items()}
+        return kinds.get(type(self.method), type(self.method).__name__)
+
+    @property
+    def name(self) -> str:
+        """Model, method and a hash of all settings: the run's folder.
+
+        >>> Run(epochs=5).name == Run(epochs=5).name != Run(epochs=6).name
+        True
+        """
+        settings = self.to_json()
+        settings.pop("weights")  # its content counts, wherever it lies
+        digest = hashlib.blake2b(
+            json.dumps(settings, sort_keys=True).encode(), digest_size=4
+        ).hexdigest()
+        return f"{self.model}-{self.method_name}-{digest}"
+
+    def to_json(self) -> dict[str, Any]:
+        """All settings as plain values, the method's name among its own, and a hash of the weights' content."""
+        settings = _plain(self)
+        content = {CONTENT: content_hash(self.weights)} if self.weights else {}
+        return {**settings, "method": {"name": self.method_name, **settings["method"]}, **content}
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Run[Any]:
+        """The run in a dictionary that `to_json` made.
+
+        >>> Run.from_json(Run(epochs=5).to_json()) == Run(epochs=5)
+        True
+        """
+        method = dict(value["method"])
+        kind = METHODS[method.pop("name")]
+        own = {name: _from_plain(None, each) for name, each in value.items() if name != CONTENT}
+        parts = {
+            name: _from_plain(part, value[name]) for name, part in PARTS.items() if name in value
+        }
+        return cls(**{**own, **parts, "method": _from_plain(kind, method)})
+
+
+def _check_training(run: Run[Any]) -> None:
+    if run.epochs < 1:
+        raise ValueError(f"epochs is at least 1, got {run.epochs}")
+    if run.batch_size < 1:
+        raise ValueError(f"batch_size is at least 1, got {run.batch_size}")
+    if not (run.lr > 0 and 0 <= run.momentum < 1 and run.weight_decay >= 0):
+        raise ValueError(
+            "lr is above zero, momentum in [0, 1) and weight_decay zero or more, "
+            f"got lr={run.lr}, momentum={run.momentum}, weight_decay={run.weight_decay}"
+        )
+    if not 0 <= run.warmup < 1:
+        raise ValueError(f"warmup is a fraction of training in [0, 1), got {run.warmup}")
+    if run.precision not in PRECISIONS:
+        raise ValueError(f"precision is fp32, bf16 or fp16, got {run.precision!r}")
+
+
+def _check_loss(run: Run[Any]) -> None:
+    if not run.clip >= 0:
+        raise ValueError(f"clip is the length of a gradient, or 0 for none, got {run.clip}")
+    if not 0 <= run.label_smoothing < 1:
+        raise ValueError(f"label_smoothing is a share in [0, 1), got {run.label_smoothing}")
+    if run.label_smoothing and run.distil:
+        raise ValueError("a teacher's labels are soft already; leave label_smoothing or distil out")
+
+
+def _check_images(run: Run[Any]) -> None:
+    if not 0 <= run.shift <= 14:
+        raise ValueError(f"shift is in pixels, from 0 (none) to 14, got {run.shift}")
+    if not (0 <= run.crop <= 1 and 0 <= run.jitter < 1):
+        raise ValueError(
+            f"crop is in [0, 1] and jitter in [0, 1), got crop={run.crop}, jitter={run.jitter}"
+        )
+    if run.erase < 0:
+        raise ValueError(f"erase is the side of a square in pixels, or 0 for none, got {run.erase}")
+    if run.normalise not in NORMALISE:
+        raise ValueError(f"normalise is one of {', '.join(NORMALISE)}, got {run.normalise!r}")
+    Storing(size=run.stored_size, bad_images=run.bad_images)
+
+
+def _plain(value: Any) -> Any:
+    """A setting as a JSON file gives it back, with whole numbers as floats where floats are wanted."""
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    if not dataclasses.is_dataclass(value):
+        return value
+    fields = {
+        field.name: (str(field.type), getattr(value, field.name))
+        for field in dataclasses.fields(value)
+    }
+    return {
+        name: float(each) if kind.startswith("float") and isinstance(each, int) else _plain(each)
+        for name, (kind, each) in fields.items()
+    }
+
+
+def _from_plain(kind: Any, value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(_from_plain(None, each) for each in value)
+    if not dataclasses.is_dataclass(kind):
+        return value
+    kinds = get_type_hints(kind)
+    return kind(**{name: _from_plain(kinds[name], each) for name, each in value.items()})  # type: ignore[operator]

@@ -1,0 +1,77 @@
+"""Weights that a run begins with: a file, another run's folder, or a file of the hub."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+from pathlib import Path
+
+from torch import Tensor
+
+from sparsegate.files import load
+from sparsegate_lab.models import read_state_dict
+
+HUB = "hf://"
+PACKED = (".sparse.safetensors", ".sg")
+"""Endings of our own small files."""
+BLOCK = 2**22
+
+
+def read_weights(source: str) -> dict[str, Tensor]:
+    """The tensors by name."""
+    path = weights_file(source)
+    return load(path).state_dict() if path.name.endswith(PACKED) else read_state_dict(path)
+
+
+def weights_file(source: str) -> Path:
+    """The file that a path, the folder of a run, or `hf://OWNER/NAME/FILE` stands for."""
+    if source.startswith(HUB):
+        return _downloaded(source)
+    path = Path(source)
+    if path.is_dir():
+        path = path / "network.safetensors"
+        if not path.exists():
+            raise ValueError(
+                f"{source} is not the folder of a run that has ended: it has no network.safetensors"
+            )
+    if not path.is_file():
+        raise ValueError(
+            f"there are no weights at {source}; give a .pth or .safetensors file, or the folder of a run"
+        )
+    return path
+
+
+def content_hash(source: str) -> str:
+    """A hash of the file's content, by which a run is named: the same weights elsewhere are the same run."""
+    path = weights_file(source)
+    about = path.stat()
+    return _hash(path, about.st_size, about.st_mtime_ns)
+
+
+@lru_cache(maxsize=16)
+def _hash(path: Path, size: int, changed: int) -> str:  # noqa: ARG001 (a file that changed is read again)
+    digest = hashlib.blake2b(digest_size=16)
+    with path.open("rb") as file:
+        while block := file.read(BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+@lru_cache(maxsize=16)
+def _downloaded(source: str) -> Path:
+    """The file of the hub in its local cache, fetched if it is not there yet."""
+    owner, _, rest = source.removeprefix(HUB).partition("/")
+    name, _, file = rest.partition("/")
+    if not (owner and name and file):
+        raise ValueError(f"a file of the hub is hf://OWNER/NAME/FILE, got {source}")
+    try:
+        from huggingface_hub import hf_hub_download
+    except ImportError as error:
+        raise ValueError(
+            "weights of the hub need huggingface_hub; pip install 'sparsegate[hub]'"
+        ) from error
+    name, _, revision = name.partition("@")
+    try:
+        return Path(hf_hub_download(f"{owner}/{name}", file, revision=revision or None))
+    except Exception as error:  # the package's own errors, and those of the network under it
+        raise ValueError(f"{source} cannot be fetched: {str(error).splitlines()[0]}") from error

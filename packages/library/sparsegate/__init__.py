@@ -1,0 +1,65 @@
+"""sparsegate trains neural networks that are sparse: a learned gate on every weight."""
+
+from sparsegate.distil import Distil
+from sparsegate.export import to_c
+from sparsegate.files import Packed, compress, load, quantise_
+from sparsegate.fused import GatedSGD
+from sparsegate.gates import (
+    Census,
+    ClosedLayer,
+    Constant,
+    Gate,
+    LargestWeights,
+    Sample,
+    Select,
+    Threshold,
+    average,
+    finish,
+    gate,
+    gates,
+    weights,
+)
+from sparsegate.graph import remove_dead_paths, shrink
+from sparsegate.moving_average import MovingAverage
+from sparsegate.optimizer import GateSGD
+from sparsegate.price import Penalty
+from sparsegate.runtime import SparseNetwork, sparse
+from sparsegate.schedule import cosine, ramp
+from sparsegate.target import Found, Target, UnreachableTarget
+from sparsegate_runtime.version import VERSION as __version__
+
+__all__ = [
+    "Census",
+    "ClosedLayer",
+    "Constant",
+    "Distil",
+    "Found",
+    "Gate",
+    "GateSGD",
+    "GatedSGD",
+    "LargestWeights",
+    "MovingAverage",
+    "Packed",
+    "Penalty",
+    "Sample",
+    "Select",
+    "SparseNetwork",
+    "Target",
+    "Threshold",
+    "UnreachableTarget",
+    "__version__",
+    "average",
+    "compress",
+    "cosine",
+    "finish",
+    "gate",
+    "gates",
+    "load",
+    "quantise_",
+    "ramp",
+    "remove_dead_paths",
+    "shrink",
+    "sparse",
+    "to_c",
+    "weights",
+]

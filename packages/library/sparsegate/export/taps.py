@@ -1,0 +1,73 @@
+"""Taps: a layer's surviving weights, each with the place it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from .layer import Conv, Linear
+from .plan import Stage
+
+Tap: TypeAlias = tuple[float, int]
+"""A weight, and from where on it reads."""
+
+PART_SIZE = (
+    1200  # multiplications in one C function: compilers take more than linear time for longer ones
+)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """An output channel or feature, and what it adds up."""
+
+    index: int
+    place: int
+    """Where its first value goes."""
+    bias: float
+    taps: tuple[Tap, ...]
+
+
+def units_of(stage: Stage) -> list[Unit]:
+    """The units of a layer that somebody reads."""
+    layer = stage.layer
+    assert isinstance(layer, Conv | Linear)
+    taps = _conv_taps if isinstance(layer, Conv) else _linear_taps
+    return [
+        Unit(
+            index,
+            stage.target.at(index, 0, 0),
+            float(layer.bias[index]),
+            tuple(taps(stage, layer, index)),
+        )  # type: ignore[arg-type]
+        for index in stage.target.live
+    ]
+
+
+def parts(units: list[Unit], width: int) -> list[list[Unit]]:
+    """Units in groups that compile in little time, at so many multiplications for each weight."""
+    groups: list[list[Unit]] = []
+    size = PART_SIZE
+    for unit in units:
+        size += (1 + len(unit.taps)) * width
+        if size > PART_SIZE:
+            groups.append([])
+            size = (1 + len(unit.taps)) * width
+        groups[-1].append(unit)
+    return groups
+
+
+def _linear_taps(stage: Stage, layer: Linear, index: int) -> Iterator[Tap]:
+    row = layer.weight[index]
+    for at in row.nonzero().flatten().tolist():
+        yield float(row[at]), stage.source.feature(at)
+
+
+def _conv_taps(stage: Stage, layer: Conv, index: int) -> Iterator[Tap]:
+    kernel, source = layer.weight[index], stage.source
+    group = index // (len(layer.weight) // layer.groups)
+    for channel, y, x in kernel.nonzero().tolist():
+        # Counted from the border's corner, which a padded convolution reads first.
+        slot = source.slots[group * len(kernel) + channel]
+        place = slot * source.plane + y * layer.dilation[0] * source.row + x * layer.dilation[1]
+        yield float(kernel[channel, y, x]), place

@@ -1,0 +1,121 @@
+"""The masks of .sg files: live rows, live columns, and what is kept among them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from ..cost import position_entropy
+from ..format import Array
+from .bytestream import ByteReader, varint
+from .flags import INDICES, FlagsReader, FlagsSide, FlagsWriter
+from .rans import Decoder, Encoder, chance
+from .sorted import MAX_CELLS, MAX_ROWS, add_sorted, is_sorted, read_sorted
+
+
+class MaskWriter:
+    """Writes the masks of a file's tensors, one after the other."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder, self._flags = encoder, FlagsWriter(encoder)
+        self._sorted_left = MAX_CELLS
+
+    def add(self, mask: Array) -> bytes:
+        """Side information of a matrix's mask, which keeps something; its bits go into the stream."""
+        kept = int(np.count_nonzero(mask))
+        rows, columns = self._cheapest_cover(mask, kept)
+        side = self._flags.add(rows) + self._flags.add(columns)
+        inner = mask if rows.all() and columns.all() else mask[np.ix_(rows, columns)]
+        by_order = self._can_be_sorted(inner) and is_sorted(inner)
+        if by_order:
+            self._sorted_left -= inner.size
+        if kept < inner.size and by_order:
+            add_sorted(self._encoder, INDICES, inner, chance(kept, inner.size))
+        elif kept < inner.size:
+            self._encoder.add_bits(INDICES, inner.ravel(), chance(kept, inner.size))
+        return side + varint(2 * kept + by_order)
+
+    def _can_be_sorted(self, inner: Array) -> bool:
+        return 2 <= len(inner) <= MAX_ROWS and inner.size <= self._sorted_left
+
+    def _cheapest_cover(self, mask: Array, kept: int) -> tuple[Array, Array]:
+        """The rows and columns among which the mask is told: leaving dead ones out pays if their flags cost less."""
+        live_rows, live_columns = (np.asarray(mask.any(axis=axis)) for axis in (1, 0))
+        pairs = list(
+            product(self._flags.candidates(live_rows), self._flags.candidates(live_columns))
+        )
+        costs = [
+            rows_cost + columns_cost + position_entropy(int(rows.sum()) * int(columns.sum()), kept)
+            for (rows_cost, rows), (columns_cost, columns) in pairs
+        ]
+        (_, rows), (_, columns) = pairs[int(np.argmin(costs))]
+        return rows, columns
+
+
+@dataclass(frozen=True)
+class MaskSide:
+    """What the side information says of a mask."""
+
+    rows: FlagsSide
+    columns: FlagsSide
+    kept: int
+    by_order: bool
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Live rows and columns."""
+        return self.rows.live, self.columns.live
+
+
+class MaskReader:
+    """Reads masks in two passes: the side information of all tensors, then their bits."""
+
+    def __init__(self) -> None:
+        self._flags = FlagsReader()
+        self._sorted_left = MAX_CELLS
+
+    def side(self, reader: ByteReader, shape: tuple[int, int]) -> MaskSide:
+        """What is known of a matrix's mask beforehand."""
+        if not prod(shape):
+            raise ValueError(f"an empty tensor keeps elements, before byte {reader.place}")
+        rows, columns = (self._flags.side(reader, length) for length in shape)
+        size = rows.live * columns.live
+        head = reader.varint(2 * size + 1)
+        if head < 2:
+            raise ValueError(f"a mask keeps nothing, before byte {reader.place}")
+        if head & 1:
+            self._sorted_left -= size
+            if not 2 <= rows.live <= MAX_ROWS or self._sorted_left < 0:
+                raise ValueError(
+                    f"a mask of {rows.live} x {columns.live} is told by order, which is for small ones"
+                )
+        return MaskSide(rows, columns, head >> 1, bool(head & 1))
+
+    def bits(self, decoder: Decoder, side: MaskSide) -> Array:
+        """The numbers of the kept elements, rising."""
+        rows = self._flags.flags(decoder, side.rows)
+        columns = self._flags.flags(decoder, side.columns)
+        size, one = prod(side.shape), chance(side.kept, prod(side.shape))
+        if side.kept == size:
+            inner = np.ones(size, bool)
+        else:
+            inner = (
+                read_sorted(decoder, side.shape, one).ravel()
+                if side.by_order
+                else decoder.bits(size, one)
+            )
+        if (kept := int(np.count_nonzero(inner))) != side.kept:
+            raise ValueError(f"a mask keeps {kept} elements, wanted {side.kept}")
+        positions = np.flatnonzero(inner)
+        if rows.all() and columns.all():
+            return positions
+        row, column = np.divmod(positions, side.columns.live)
+        return np.flatnonzero(rows)[row] * len(columns) + np.flatnonzero(columns)[column]
+
+
+def matrix_shape(shape: tuple[int, ...]) -> tuple[int, int]:
+    """Rows and columns of a tensor."""
+    return (shape[0], prod(shape[1:])) if len(shape) >= 2 else (1, prod(shape))

@@ -1,0 +1,155 @@
+"""Puts gates on a model and finds them again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from typing import TypeVar
+
+from torch import nn
+from torch.nn.utils import parametrize
+
+from sparsegate.sharded import is_sharded
+
+from .draw import Draw, Threshold
+from .gate import Gate
+from .recurrent import read_through_gates_
+from .select import Select, Site
+from .start import Constant, Start
+
+AnyModule = TypeVar("AnyModule", bound=nn.Module)
+CAST = (
+    nn.Linear,
+    nn.Conv1d,
+    nn.Conv2d,
+    nn.Conv3d,
+)  # of these autocast casts the weight, wherever it is read
+
+
+def gate(
+    model: AnyModule,
+    *,
+    draw: Draw | None = None,
+    start: Start | Mapping[str, Start] | None = None,
+    select: Select | None = None,
+) -> AnyModule:
+    """Puts a gate on every selected weight, in place, and returns the model.
+
+    >>> model = gate(nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2)))
+    >>> list(gates(model))
+    ['0.weight', '2.weight']
+
+    `draw` is `Threshold()` unless given. `start` is one start for all (`Constant(0.9)` unless given), or a mapping from
+    name patterns to starts, of which the first that matches counts. `select` is every weight unless given. Tied weights
+    share one gate. No random number is consumed. Gate before wrapping in DDP or FSDP and before building
+    optimisers: the parameters' order changes.
+    """
+    _check_ungated(model)
+    sites = (select or Select()).sites(unwrapped(model))
+    starts = _start_of_each(sites, start or Constant())
+    order = {id(site.module): list(site.module._parameters) for site in sites}
+    shared: dict[int, Gate] = {}
+    for site, begin in zip(sites, starts, strict=True):
+        weight = site.parameter
+        if id(weight) not in shared:
+            shared[id(weight)] = Gate(begin(weight.detach()), draw or Threshold(), casts=True)
+        shared[id(weight)].casts &= isinstance(site.module, CAST)
+        parametrize.register_parametrization(
+            site.module, site.tensor, shared[id(weight)], unsafe=True
+        )
+        site.module.parametrizations.order = order[id(site.module)]  # type: ignore[union-attr, assignment]
+        read_through_gates_(site.module)
+    return model
+
+
+def gates(model: nn.Module) -> dict[str, Gate]:
+    """The gates of a model by the name of their weight, tied weights once; empty if the model has none.
+
+    The names are those of the weights before gating, also when the model is compiled or wrapped in DDP.
+    """
+    found: dict[str, Gate] = {}
+    for path, each in _paths(model).items():  # "fc1.parametrizations.weight"
+        owner, _, tensor = path.rpartition("parametrizations.")
+        found[owner + tensor] = each
+    return found
+
+
+def gated_weights(model: nn.Module) -> list[nn.Parameter]:
+    """The weights behind the gates, in the order of `gates`: what the masks choose from."""
+    lists = [unwrapped(model).get_submodule(path) for path in _paths(model)]
+    return [each.original for each in lists]  # type: ignore[misc]
+
+
+def weights(model: nn.Module) -> list[nn.Parameter]:
+    """Every parameter that is not a gate: what the weights' optimiser trains."""
+    ours = {id(each.gate) for each in gates(model).values()}
+    return [parameter for parameter in model.parameters() if id(parameter) not in ours]
+
+
+def require_gates(model: nn.Module) -> dict[str, Gate]:
+    """The gates of a model, of which there must be some."""
+    found = gates(model)
+    if not found:
+        raise ValueError("the model has no gates; put them on with sparsegate.gate(model) first")
+    return found
+
+
+def check_finished(model: nn.Module) -> None:
+    """Refuses a model that still has gates: what is to be done with it wants its weights as they will be."""
+    if present := list(gates(model)):
+        raise ValueError(
+            f"the model still has gates ({', '.join(present)}); take them off: sparsegate.finish(model)"
+        )
+
+
+def unwrapped(model: nn.Module) -> nn.Module:
+    """The model inside torch.compile's and DistributedDataParallel's wrappers."""
+    if isinstance(model, nn.parallel.DistributedDataParallel):
+        return unwrapped(model.module)
+    inner = getattr(model, "_orig_mod", None)
+    return unwrapped(inner) if isinstance(inner, nn.Module) else model
+
+
+def _paths(model: nn.Module) -> dict[str, Gate]:
+    """Every gate by the path of the list that holds it."""
+    modules = unwrapped(model).named_modules()
+    return {path.rpartition(".")[0]: module for path, module in modules if isinstance(module, Gate)}
+
+
+def _check_ungated(model: nn.Module) -> None:
+    if isinstance(model, nn.parallel.DistributedDataParallel):
+        raise ValueError(
+            "the model is wrapped in DistributedDataParallel; gate it first, then wrap it"
+        )
+    if any(is_sharded(parameter) for parameter in model.parameters()):
+        raise ValueError("the model is sharded (fully_shard); gate it first, then shard it")
+    if present := list(gates(model)):
+        raise ValueError(
+            f"the model is already gated ({', '.join(present)}); finish it before gating it again"
+        )
+
+
+def _start_of_each(sites: list[Site], start: Start | Mapping[str, Start]) -> list[Start]:
+    if isinstance(start, Start):
+        return [start] * len(sites)
+    unused = [
+        pattern for pattern in start if not any(fnmatchcase(site.name, pattern) for site in sites)
+    ]
+    if unused:
+        known = ", ".join(site.name for site in sites)
+        raise ValueError(
+            f"no gated weight matches the start for {', '.join(unused)}; the gated weights are {known}"
+        )
+    names: dict[int, list[str]] = {}  # a tied weight has several
+    for site in sites:
+        names.setdefault(id(site.parameter), []).append(site.name)
+    return [_first_match(names[id(site.parameter)], start) for site in sites]
+
+
+def _first_match(names: list[str], start: Mapping[str, Start]) -> Start:
+    for pattern, each in start.items():
+        if any(fnmatchcase(name, pattern) for name in names):
+            return each
+    raise ValueError(
+        f"{names[0]} has no start; add a pattern that matches it, or '*' for all others, after {list(start)}"
+    )

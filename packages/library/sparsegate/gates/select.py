@@ -1,0 +1,151 @@
+"""Which weights of a model get gates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from torch import nn
+from torch.nn.parameter import UninitializedParameter
+from torch.nn.utils import parametrize
+
+GATED_TYPES: tuple[type[nn.Module], ...] = (
+    nn.Linear,
+    nn.Bilinear,
+    nn.Conv1d,
+    nn.Conv2d,
+    nn.Conv3d,
+    nn.ConvTranspose1d,
+    nn.ConvTranspose2d,
+    nn.ConvTranspose3d,
+    nn.Embedding,
+    nn.EmbeddingBag,
+    nn.MultiheadAttention,
+    nn.RNNBase,
+    nn.RNNCellBase,
+)
+
+
+class Site(NamedTuple):
+    """One place in a model where a parameter lives."""
+
+    path: str
+    """The module's name in the model, empty for the model itself."""
+    module: nn.Module
+    tensor: str
+    """The parameter's name in the module."""
+
+    @property
+    def name(self) -> str:
+        """The parameter's name in the model's state dict before gating."""
+        return f"{self.path}.{self.tensor}" if self.path else self.tensor
+
+    @property
+    def parameter(self) -> nn.Parameter:
+        """The parameter that lives here."""
+        parameter = self.module._parameters[self.tensor]
+        assert parameter is not None
+        return parameter
+
+
+@dataclass(frozen=True)
+class Select:
+    """Chooses weights by the type of their layer and by name pattern.
+
+    A weight is a parameter with "weight" in its name and two or more dimensions, so biases and norms have no gates.
+
+    >>> [site.name for site in Select(names=("0.*",)).sites(nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2)))]
+    ['0.weight']
+    """
+
+    types: tuple[type[nn.Module], ...] = GATED_TYPES
+    """Layers whose weights get gates, subclasses included; your own layer type may stand here."""
+
+    names: tuple[str, ...] = ("*",)
+    """Patterns of weight names, such as `fc*` or `encoder.*.weight`; one must match."""
+
+    skip: tuple[str, ...] = ()
+    """Patterns of weight names to leave alone."""
+
+    def sites(self, model: nn.Module) -> list[Site]:
+        """The chosen weights and every other place where one of them is tied; raises if nothing matches."""
+        self._check_no_other_parametrization(model)
+        candidates = [site for site in _sites(model) if self._fits(site)]
+        chosen = [site for site in candidates if self._wants(site.name)]
+        if not chosen:
+            raise ValueError(self._nothing([site.name for site in candidates]))
+        tied = {id(site.parameter) for site in chosen}
+        sites = [site for site in _sites(model) if id(site.parameter) in tied]
+        for site in sites:
+            _check_gateable(site)
+        return sites
+
+    def _fits(self, site: Site) -> bool:
+        return (
+            isinstance(site.module, self.types)
+            and "weight" in site.tensor
+            and _is_matrix(site.parameter)
+        )
+
+    def _wants(self, name: str) -> bool:
+        return _any(self.names, name) and not _any(self.skip, name)
+
+    def _check_no_other_parametrization(self, model: nn.Module) -> None:
+        for path, module in model.named_modules():
+            if isinstance(module, self.types) and parametrize.is_parametrized(module):
+                for tensor in module.parametrizations:  # type: ignore[union-attr]
+                    name = f"{path}.{tensor}" if path else str(tensor)
+                    if "weight" in str(tensor) and self._wants(name):
+                        raise ValueError(
+                            f"{name} has a parametrization already; remove it, or skip it: Select(skip=({name!r},))"
+                        )
+
+    def _nothing(self, candidates: list[str]) -> str:
+        asked = f"names={list(self.names)}" + (f", skip={list(self.skip)}" if self.skip else "")
+        if candidates:
+            return f"no weight matches {asked}; the model's weights are {', '.join(candidates)}"
+        types = ", ".join(kind.__name__ for kind in self.types)
+        return f"the model has no layer of the types {types}; name yours: Select(types=(MyLayer,))"
+
+
+def _sites(model: nn.Module) -> Iterator[Site]:
+    for path, module in model.named_modules():
+        for tensor, parameter in module._parameters.items():
+            if parameter is not None:
+                yield Site(path, module, tensor)
+
+
+def _any(patterns: tuple[str, ...], name: str) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _is_matrix(parameter: nn.Parameter) -> bool:
+    return isinstance(parameter, UninitializedParameter) or (
+        parameter.ndim >= 2 and parameter.numel() > 0
+    )
+
+
+def _check_gateable(site: Site) -> None:
+    if isinstance(site.parameter, UninitializedParameter):
+        raise ValueError(
+            f"{site.name} has no shape yet (a lazy layer); run one batch through the model, then gate it"
+        )
+    if getattr(site.module, "sparse", False):
+        raise ValueError(
+            f"{site.path} gives sparse gradients, which gates cannot use; build it with sparse=False"
+        )
+    if _is_made_into_a_weight(site):
+        raise ValueError(
+            f"{site.name} is made into a weight by a hook (weight_norm, spectral_norm, prune); remove it first"
+        )
+    if not site.parameter.is_floating_point():
+        raise ValueError(
+            f"{site.name} is {site.parameter.dtype}; gates need a floating-point weight"
+        )
+
+
+def _is_made_into_a_weight(site: Site) -> bool:
+    stem, _, end = site.tensor.rpartition("_")
+    return end in ("g", "v", "orig") and hasattr(site.module, stem)

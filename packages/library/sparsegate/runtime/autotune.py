@@ -1,0 +1,168 @@
+"""Times the layers of a model dense and sparse, and chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from torch import Tensor, fx, nn
+
+from sparsegate_runtime.kernels import KERNELS, explain_missing
+
+from .choice import Choice, LayerChoice
+from .cuda.part import why_not
+from .dense_part import DENSE_KERNELS, dense_kernels_for, together
+from .measure import interleaved
+from .part import kernels_for, sparse_part
+from .plan import planned, short_cut
+from .sparsable import Piece, pieces, traced
+
+KERNEL_NAMES = ("dense", *DENSE_KERNELS, "chain", "triton", "csr", "hardwired")
+WORTH_TRYING = 0.3
+"""Large layers gain nothing from fewer zeros than this."""
+SMALL = 2**19
+"""Weights of layers that are tried without any zeros: what torch spends around a call is more than it computes."""
+
+
+def forced(model: nn.Module, example: Tensor, kernel: str) -> Choice:
+    """The choice of one kernel wherever it can be used."""
+    if kernel not in KERNEL_NAMES:
+        raise ValueError(
+            f"kernel is {', '.join(KERNEL_NAMES[:-1])} or {KERNEL_NAMES[-1]}, got {kernel!r}"
+        )
+    if kernel == "chain" and KERNELS is None:
+        raise ValueError(explain_missing())
+    found = pieces(traced(model, example))
+    if not found and kernel != "dense":
+        raise ValueError(
+            f"the model has no Linear or Conv2d that {kernel} could run. {_left(model, found)}".strip()
+        )
+    if kernel == "triton" and found and (reason := why_not(found[0].module.weight)):
+        raise ValueError(reason)
+    layers = []
+    for piece in found:
+        usable = kernel in ("dense", "hardwired") or kernel in dense_kernels_for(
+            piece
+        ) + kernels_for(piece)
+        layers.append(LayerChoice(piece.name, piece.sparsity, kernel if usable else "dense"))
+    if kernel not in {"dense", *(each.kernel for each in layers)}:
+        raise ValueError(
+            f"none of the model's layers can run by {kernel} here; measure with sg.sparse, without a kernel"
+        )
+    return Choice(len(example), torch.get_num_threads(), str(example.device), tuple(layers))
+
+
+@torch.no_grad()
+def measured(model: nn.Module, example: Tensor) -> Choice:
+    """The fastest of: every layer by the kernel that is fastest alone, all sparse, all as torch runs them.
+
+    Each is tried with torch's convolutions as they are, and with their channels last.
+    """
+    graph = traced(model, example)
+    inputs, found = _inputs(graph, example), pieces(graph)
+    timed = [_timed(piece, inputs[piece.name]) for piece in found]
+    layers = [each for each, _ in timed]
+    candidates = _candidates(
+        {each.name: each.kernel for each in layers}, {each.name: best for each, best in timed}
+    )
+    plans = {name: planned(model, graph, chosen) for name, chosen in candidates.items()}
+    if example.device.type == "cpu" and any(isinstance(piece.module, nn.Conv2d) for piece in found):
+        for name in [name for name, chosen in candidates.items() if "dense" in chosen.values()]:
+            candidates[f"{name}, last"] = candidates[name]
+            plans[f"{name}, last"] = planned(model, graph, candidates[name], channels_last=True)
+    ways = {
+        name: partial(short_cut(model, plan, len(example)), example) for name, plan in plans.items()
+    }
+    times = interleaved(ways, seconds=1.0)
+    best = min(times, key=lambda name: times[name])
+    best = best if times[best] < 0.99 * times["dense"] else "dense"
+    chosen = tuple(
+        LayerChoice(
+            each.name, each.sparsity, candidates[best][each.name], each.dense_ms, each.sparse_ms
+        )
+        for each in layers
+    )
+    context = (len(example), torch.get_num_threads(), str(example.device))
+    note = ". ".join(filter(None, (_note(found), _left(model, found))))
+    return Choice(
+        *context, chosen, 1e3 * times["dense"], 1e3 * times[best], note, best.endswith("last")
+    )
+
+
+def _candidates(alone: dict[str, str], sparse: dict[str, str]) -> dict[str, dict[str, str]]:
+    """What the whole network is timed with: all by torch, each layer as it is best alone, all sparse; none twice."""
+    candidates = {"dense": dict.fromkeys(alone, "dense")}
+    for name, chosen in (("each", alone), ("all", sparse)):
+        if chosen not in candidates.values():
+            candidates[name] = chosen
+    return candidates
+
+
+def _left(model: nn.Module, found: list[Piece]) -> str:
+    """Layers that no kernel was tried for, if there are any."""
+    tried = {id(piece.module) for piece in found}
+    names = [
+        name or type(each).__name__
+        for name, each in model.named_modules()
+        if isinstance(each, nn.Linear | nn.Conv2d) and id(each) not in tried
+    ]
+    why = "called twice or by keyword, on more than two dimensions, padded otherwise, hooked, of another class or unused"
+    return f"left to torch ({why}): {', '.join(names)}" if names else ""
+
+
+def _note(found: list[Piece]) -> str:
+    """What is missing for the fastest kernels."""
+    weight = found[0].module.weight if found else torch.zeros(0)
+    if weight.is_cuda:
+        return why_not(weight)
+    return explain_missing() if KERNELS is None else ""
+
+
+def _timed(piece: Piece, x: Tensor) -> tuple[LayerChoice, str]:
+    """What was measured, and the fastest sparse kernel, even where a dense one is faster."""
+    ways: dict[str, Callable[[], object]] = {"dense": partial(piece.dense, x)}
+    few, others = len(x), dense_kernels_for(piece)
+    if others:
+        few = min(len(x), together([piece]))  # as many as come at a time from the layer before
+    for kernel in others:
+        ways[kernel] = partial(
+            sparse_part([piece], kernel), x[:few].contiguous(memory_format=torch.channels_last)
+        )
+    sparse = _worth_trying(piece)
+    parts = {kernel: sparse_part([piece], kernel) for kernel in sparse}
+    ways |= {kernel: partial(short_cut(part, part, len(x)), x) for kernel, part in parts.items()}
+    if len(ways) == 1:
+        return LayerChoice(piece.name, piece.sparsity, "dense"), "dense"
+    times = interleaved(ways, seconds=0.2)
+    times |= {kernel: times[kernel] * len(x) / max(few, 1) for kernel in others}
+    best, other = (min(names, key=lambda name: times[name]) for names in (ways, [*ways][1:]))
+    chosen = LayerChoice(piece.name, piece.sparsity, best, 1e3 * times["dense"], 1e3 * times[other])
+    return chosen, min(sparse, key=lambda kernel: times[kernel], default=best)
+
+
+def _worth_trying(piece: Piece) -> list[str]:
+    """The sparse kernels that may be faster."""
+    if piece.sparsity < WORTH_TRYING and piece.module.weight.numel() > SMALL:
+        return []
+    kernels = kernels_for(piece)
+    return kernels if piece.module.weight.is_cuda else kernels[:1]  # on a CPU csr has never won
+
+
+def _inputs(graph: fx.GraphModule, example: Tensor) -> dict[str, Tensor]:
+    """What goes into every layer when the example goes through."""
+    found: dict[str, Tensor] = {}
+
+    def keep(name: str) -> Callable[..., None]:
+        def hook(_: nn.Module, given: tuple[Tensor, ...]) -> None:
+            found[name] = given[0].detach()
+
+        return hook
+
+    hooks = [piece.module.register_forward_pre_hook(keep(piece.name)) for piece in pieces(graph)]
+    try:
+        graph(example)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return found

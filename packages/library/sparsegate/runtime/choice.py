@@ -1,0 +1,127 @@
+"""Which layers of a network run sparse, as measured, and the times that say why."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from sparsegate_runtime.atomic import write_atomically
+
+
+@dataclass(frozen=True)
+class LayerChoice:
+    """What was measured of one layer, and what it runs by."""
+
+    name: str
+    sparsity: float
+    kernel: str
+    """dense (torch), packed (oneDNN, weights laid out beforehand), winograd or winograd8 (dense, by Winograd),
+    chain (sparse, in C), triton (those for GPUs), csr (torch's CSR matrices) or hardwired (C code)."""
+    dense_ms: float | None = None
+    sparse_ms: float | None = None
+    """Alone, at the example's batch, by the fastest kernel that is not torch's; none where nothing was measured."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The choice for one batch size, one number of threads and one device."""
+
+    batch: int
+    threads: int
+    device: str
+    layers: tuple[LayerChoice, ...]
+    dense_ms: float | None = None
+    sparse_ms: float | None = None
+    """The whole network."""
+    note: str = ""
+    channels_last: bool = False
+    """Whether dense convolutions run with their channels last."""
+
+    @property
+    def kernels(self) -> dict[str, str]:
+        """The kernel of every layer."""
+        return {layer.name: layer.kernel for layer in self.layers}
+
+    def with_sparsities(self, sparsities: Mapping[str, float]) -> Choice:
+        """The same choice for layers that have so many zeros now."""
+        layers = (
+            replace(each, sparsity=sparsities.get(each.name, each.sparsity)) for each in self.layers
+        )
+        return replace(self, layers=tuple(layers))
+
+    def table(self) -> str:
+        """Layer, sparsity, kernel, times: what was chosen and why."""
+        rows = [("layer", "sparsity", "torch", "ours", "chosen")]
+        rows += [
+            (
+                each.name,
+                f"{100 * each.sparsity:.2f} %",
+                _ms(each.dense_ms),
+                _ms(each.sparse_ms),
+                each.kernel,
+            )
+            for each in self.layers
+        ]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in rows
+        ]
+        head = f"batch {self.batch}, {self.threads} thread{'s' * (self.threads > 1)}, {self.device}"
+        layout = ["dense convolutions run with their channels last"] * self.channels_last
+        return "\n".join([head, *lines, *layout, self._sum(), *([self.note] if self.note else [])])
+
+    def _sum(self) -> str:
+        if self.dense_ms is None or self.sparse_ms is None:
+            return "not measured: as asked for"
+        return (
+            f"whole network: {_ms(self.dense_ms)} dense, {_ms(self.sparse_ms)} as chosen, "
+            f"{self.dense_ms / self.sparse_ms:.2f} times as fast"
+        )
+
+
+def save_choices(choices: tuple[Choice, ...], path: Path | str) -> None:
+    """Writes choices as JSON."""
+    write_atomically(Path(path), json.dumps([asdict(each) for each in choices], indent=1).encode())
+
+
+def load_choices(path: Path | str) -> tuple[Choice, ...]:
+    """Reads what `save_choices` wrote."""
+    try:
+        found = json.loads(Path(path).read_text())
+        for each in found:
+            _check_types(each)
+        return tuple(
+            Choice(**{**each, "layers": tuple(LayerChoice(**one) for one in each["layers"])})
+            for each in found
+        )
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ValueError(
+            f"{path} does not hold the choices of a sparse network: {error}"
+        ) from error
+
+
+def _check_types(found: dict[str, Any]) -> None:
+    """What a file may hold of other types would fail later, in a call or in print."""
+    layers = found["layers"]
+    times = [each.get(name) for each in (found, *layers) for name in ("dense_ms", "sparse_ms")]
+    known = [
+        isinstance(found["batch"], int) and found["batch"] >= 0,
+        isinstance(found["threads"], int),
+    ]
+    known += [time is None or isinstance(time, int | float) for time in times]
+    known += [
+        isinstance(each["sparsity"], int | float) and isinstance(each["name"], str)
+        for each in layers
+    ]
+    if not all(known):
+        raise ValueError(
+            f"a batch, time or sparsity of the choice for batch {found['batch']!r} is no number"
+        )
+
+
+def _ms(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f} ms" if value < 10 else f"{value:.1f} ms"

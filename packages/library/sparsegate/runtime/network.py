@@ -1,0 +1,261 @@
+"""A network for inference in which every layer runs dense or sparse, whichever was measured to be faster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import log
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.compiler import is_compiling, is_dynamo_compiling
+
+from sparsegate.graph import own_copy as copied
+
+from .autotune import forced, measured
+from .choice import Choice, load_choices, save_choices
+from .compiled import INFERENCE_ONLY, UNTRACED, call_by_name, register
+from .part import Direct
+from .plan import planned, short_cut
+from .sparsable import check_trace, pieces, traced
+
+
+class SparseNetwork(nn.Module):
+    """An ordinary model inside, run by the kernels that were chosen for it; its state dict is the model's own.
+
+    Inference only. `print` shows what was chosen and why.
+    """
+
+    model: nn.Module
+
+    def __init__(self, model: nn.Module, example: Tensor) -> None:
+        super().__init__()
+        self.example = example
+        self.choices: tuple[Choice, ...] = ()
+        self._plans: dict[int, Callable[[Tensor], Tensor]] = {}
+        self._direct: dict[torch.Size, Direct] = {}
+        self._anchor = torch.zeros((), requires_grad=True)
+        self._output: tuple[tuple[int, ...], torch.dtype] = (), example.dtype
+        self._name = register(self)
+        self.__dict__["model"] = made = copied(model).eval().requires_grad_(False)
+        # What is the model's is this network's own, under the same names: state dicts fit, those of a parent too.
+        self._modules, self._parameters, self._buffers = (
+            made._modules,
+            made._parameters,
+            made._buffers,
+        )
+        self._non_persistent_buffers_set = made._non_persistent_buffers_set
+        self.register_load_state_dict_post_hook(_pack_again)  # type: ignore[no-untyped-call]
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """As of any module; where nobody asks for more, the plan for inputs of this shape is all that runs."""
+        if is_dynamo_compiling():
+            return call_by_name(self._uncast(x), self._name)
+        try:
+            out = self._direct[x.shape](x)
+        except (KeyError, AttributeError):  # the first of its shape, or no tensor
+            out = NotImplemented
+        return super().__call__(x) if out is NotImplemented else out
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The model's output, by the choice for the batch size nearest to this one."""
+        if not isinstance(x, Tensor):
+            raise ValueError(
+                f"a sparse network takes one batch of inputs, a tensor, got {type(x).__name__}"
+            )
+        if torch._C._is_tracing() or is_compiling():  # by torch.jit or torch.export
+            raise RuntimeError(UNTRACED)
+        if torch.is_autocast_enabled(self.example.device.type):
+            with torch.autocast(
+                self.example.device.type, enabled=False
+            ):  # kernels have the type they were packed in
+                return self.forward(x.to(self.example.dtype))
+        plan = self._plans.get(len(x)) or self._nearest(len(x))
+        if x.shape not in self._direct:
+            self._direct[x.shape] = short_cut(self, plan, len(x))
+        if not torch.is_grad_enabled():
+            return plan(x)
+        return _InferenceOnly.apply(plan, x, self._anchor)  # type: ignore[no-any-return,no-untyped-call]
+
+    def _uncast(self, x: Tensor) -> Tensor:
+        """What layers under autocast give, in the type that the kernels were packed in."""
+        return (
+            x.to(self.example.dtype) if torch.is_autocast_enabled(self.example.device.type) else x
+        )
+
+    def empty_output(self, x: Tensor) -> Tensor:
+        """A tensor like what `forward` gives, for compilers, which do not call it."""
+        shape, dtype = self._output
+        if shape[:1] != self.example.shape[:1]:
+            raise RuntimeError(
+                f"torch.compile needs outputs of which there are as many as inputs; {len(self.example)} inputs give a "
+                f"tensor of {shape}: compile what comes before and after the sparse network"
+            )
+        return x.new_empty((x.shape[0], *shape[1:]), dtype=dtype)
+
+    def use(self, *choices: Choice) -> None:
+        """Runs by these choices from now on."""
+        if not choices:
+            raise ValueError("there is no choice to run by; leave `choices` out to measure")
+        graph, plans = traced(self.model, self.example), {}
+        for choice in choices:
+            plans[choice.batch] = planned(
+                self.model, graph, choice.kernels, channels_last=choice.channels_last
+            )
+        output = graph.graph.output_node().all_input_nodes[0].meta
+        zeros = {piece.name: piece.sparsity for piece in pieces(graph)}
+        now = tuple(choice.with_sparsities(zeros) for choice in choices)
+        self._output = output["shape"], output["dtype"]
+        self.__dict__.update(
+            choices=now, _plans=plans, _direct={}
+        )  # a layer may be called choices, too
+
+    def choose(self, batches: Sequence[int] | None = None) -> None:
+        """Measures again, for the batches asked for, as before without any; the example's if there were none."""
+        if batches is None:
+            batches = [choice.batch for choice in self.choices] or [len(self.example)]
+        _check_batches(batches, self.example)
+        with torch.autocast(self.example.device.type, enabled=False):
+            self.use(*(measured(self.model, _of_size(self.example, batch)) for batch in batches))
+
+    def save_choices(self, path: Path | str) -> None:
+        """Writes the choices as JSON, for `sparse(..., choices=path)` on a machine like this one."""
+        save_choices(self.choices, path)
+
+    def train(self, mode: bool = True) -> SparseNetwork:
+        """Refuses to train."""
+        if mode:
+            raise RuntimeError(INFERENCE_ONLY)
+        return super().train(False)
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        """The model's own."""
+        return self.model.state_dict(*args, **kwargs)
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
+        """Loads the model's weights and packs them again, by the same choices."""
+        try:
+            return self.model.load_state_dict(state_dict, *args, **kwargs)
+        finally:  # torch loads what fits before it complains of the rest
+            self.use(*self.choices)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> SparseNetwork:
+        raise RuntimeError(
+            "a sparse network stays where it was measured; move the model, then call sg.sparse again"
+        )
+
+    def _nearest(self, batch: int) -> Callable[[Tensor], Tensor]:
+        nearest = min(
+            self.choices, key=lambda each: abs(log(max(each.batch, 1)) - log(max(batch, 1)))
+        )
+        self._plans[batch] = self._plans[nearest.batch]
+        return self._plans[batch]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> SparseNetwork:
+        return _packed(self.model, self.example, self.choices)
+
+    def __reduce__(self) -> Any:
+        return _packed, (self.model, self.example, self.choices)  # pointers do not travel
+
+    def __repr__(self) -> str:
+        return "\n\n".join(choice.table() for choice in self.choices)
+
+
+def _packed(model: nn.Module, example: Tensor, choices: Sequence[Choice]) -> SparseNetwork:
+    made = SparseNetwork(model, example)
+    made.use(*choices)
+    return made
+
+
+def _pack_again(network: SparseNetwork, _: object) -> None:
+    """What a parent's `load_state_dict` calls when it has come here."""
+    network.use(*network.choices)
+
+
+class _InferenceOnly(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, plan: Callable[[Tensor], Tensor], x: Tensor, anchor: Tensor) -> Tensor:
+        return plan(x).data  # never a view, which nobody could change in place
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        raise RuntimeError(INFERENCE_ONLY)
+
+
+def sparse(
+    model: nn.Module,
+    example: Tensor,
+    *,
+    batches: Sequence[int] | None = None,
+    kernel: str | None = None,
+    choices: Path | str | Sequence[Choice] | None = None,
+) -> SparseNetwork:
+    """A copy of a model for inference, in which every layer runs dense or sparse, whichever is faster here.
+
+    >>> model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
+    >>> _ = model[0].weight.data.mul_(torch.rand(64, 64) < 0.05)
+    >>> fast = sparse(model, torch.zeros(1, 64), kernel="dense")
+    >>> fast(torch.zeros(3, 64)).shape
+    torch.Size([3, 10])
+
+    Layers are timed at the example's batch, with torch's threads, on its device; with `batches` at those sizes, and
+    the nearest is used for any other. `kernel` forces one for all layers that it can run (chain, csr, triton, dense,
+    packed, winograd, winograd8); `hardwired` compiles the whole network, a small one, as C code with its weights
+    written into it. `choices` repeats earlier ones, from a file or another network's `choices`.
+    """
+    if not isinstance(example, Tensor) or not example.ndim:
+        raise ValueError(
+            f"example is one batch of the model's inputs, a tensor, got {type(example).__name__}; wrap a model that "
+            "takes several in one that takes one"
+        )
+    asked = {"batches": batches, "kernel": kernel, "choices": choices}
+    if sum(each is not None for each in asked.values()) > 1:
+        names = " and ".join(name for name, each in asked.items() if each is not None)
+        raise ValueError(
+            f"batches are measured, a kernel is forced, choices are repeated; got {names}: leave all but one"
+        )
+    made = SparseNetwork(model, example)
+    _check_ordinary(made.model)
+    check_trace(made.model, example)
+    if choices is not None:
+        made.use(*_read(choices))
+    elif kernel is not None:
+        made.use(forced(made.model, example, kernel))
+    else:
+        made.choose(batches)
+    return made
+
+
+def _check_ordinary(model: nn.Module) -> None:
+    inside = [name for name, each in model.named_modules() if isinstance(each, SparseNetwork)]
+    if inside:
+        where = f"its {', '.join(inside)} is one" if any(inside) else "it is one"
+        raise ValueError(
+            f"the model has been made by sg.sparse already: {where}; pass the ordinary model"
+        )
+
+
+def _read(choices: Any) -> tuple[Choice, ...]:
+    if isinstance(choices, str | Path):
+        return load_choices(choices)
+    if not isinstance(choices, Sequence) or not all(isinstance(each, Choice) for each in choices):
+        raise ValueError(
+            f"choices are a file or another network's choices, a tuple, got {choices!r}"
+        )
+    return tuple(choices)
+
+
+def _check_batches(batches: Sequence[int], example: Tensor) -> None:
+    whole = isinstance(batches, Sequence) and all(
+        isinstance(each, int) and each >= 0 for each in batches
+    )
+    if not whole or not batches or (any(batches) and not len(example)):
+        raise ValueError(
+            f"batches are numbers of inputs, made from an example of at least one, got batches={batches!r} and an "
+            f"example of {len(example)}"
+        )
+
+
+def _of_size(example: Tensor, batch: int) -> Tensor:
+    return example if batch == len(example) else example[torch.arange(batch) % len(example)]

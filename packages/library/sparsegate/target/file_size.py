@@ -1,0 +1,80 @@
+"""The goal of a file size."""
+
+from __future__ import annotations
+
+import warnings
+
+from .goal import LOOKS, Goal, View, falling, largest
+from .target import Target
+from .unreachable import UnreachableTarget
+
+SPARE = 0.005  # of the size: values still change after the cut, and with them their cost
+TRIES, EXACTLY = 12, 64
+SELDOM = 4  # looks for each time that a file is made, which takes a moment
+
+
+class FileSize(Goal):
+    """As many weights as fit into a file of so many bytes."""
+
+    def __init__(self, target: Target, view: View) -> None:
+        assert target.bytes is not None
+        self._target, self._wanted = target, target.bytes
+        self._start = float(view.num_open())
+        self._head = view.bytes_of(view.num_layers())
+        if self._wanted < self._head:
+            raise ValueError(
+                f"bytes={self._wanted:,} is too few: with one weight in each of the {view.num_layers()} gated layers "
+                f"the file has {self._head:,} bytes of other weights, biases and head; ask for at least "
+                f"bytes={round(1.02 * self._head)}"
+            )
+        self._count = self._estimate(view.num_gates(), view)
+        if self._count >= view.num_gates():
+            warnings.warn(
+                f"bytes={self._wanted:,} holds the network with all its weights: none will be removed",
+                UnreachableTarget,
+                stacklevel=2,
+            )
+
+    def budget(self, progress: float) -> float:
+        """Falls to the number of weights that would fit, as far as it is known."""
+        return falling(
+            self._target,
+            progress,
+            start=max(self._start, float(self._count)),
+            end=float(self._count),
+        )
+
+    def look(self, view: View, progress: float) -> None:
+        """Learns from the masks of now what a weight costs; the fewer, the more bits say where each is."""
+        if progress >= self._target.begin and round(progress * LOOKS) % SELDOM == 0:
+            self._count = self._estimate(view.num_open(), view)
+
+    def final(self, view: View) -> int:
+        """The largest number that fits, with a little to spare."""
+        room = round(self._wanted * (1 - SPARE))
+        about = self._estimate(self._count, view)
+        low, high = max(view.num_layers(), about // 2), min(view.num_gates(), 2 * about)
+        return largest(lambda count: view.bytes_of(count) <= room, low, high, tries=TRIES)
+
+    def end(self, view: View) -> int | None:
+        """A few weights fewer, if the file has grown over its size while the weights settled."""
+        now = view.num_open()
+        if view.bytes_of(now) <= self._wanted:
+            return None
+        near = max(view.num_layers(), round(0.95 * now))
+        low = near if view.bytes_of(near) <= self._wanted else view.num_layers()
+        return largest(lambda count: view.bytes_of(count) <= self._wanted, low, now, tries=EXACTLY)
+
+    def state(self) -> list[float]:
+        """The number that would fit, and where it began."""
+        return [float(self._count), self._start, float(self._head)]
+
+    def load(self, state: list[float]) -> None:
+        """Takes it back."""
+        self._count, self._start, self._head = int(state[0]), state[1], int(state[2])
+
+    def _estimate(self, count: int, view: View) -> int:
+        """How many weights would fit if each cost what it costs in a network of `count`."""
+        each = (view.bytes_of(count) - self._head) / max(1, count - view.num_layers())
+        fits = view.num_layers() + (self._wanted - self._head) / max(each, 1e-3)
+        return min(view.num_gates(), max(view.num_layers(), int(fits)))

@@ -1,0 +1,40 @@
+"""One HTML file with everything in it, which asks nothing of any network."""
+
+from __future__ import annotations
+
+import html
+import json
+from functools import cache
+from importlib import resources
+from string import Template
+from typing import Any
+
+from .element import Html, join
+
+UNSAFE = {
+    ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"
+}  # nothing ends a script early
+
+
+def document(title: str, *body: Html, scripts: tuple[str, ...]) -> str:
+    """The whole file: the house's styles, the body, and scripts of assets/ by name, in one scope."""
+    code = "\n".join(asset(f"{name}.js") for name in ("theme", *scripts))
+    return Template(asset("document.html")).substitute(
+        title=html.escape(title), styles=asset("page.css"), body=join(body).text, scripts=code
+    )
+
+
+def data_block(name: str, value: Any) -> Html:
+    r"""Plain values for the scripts, by name, as JSON that no browser takes for anything else.
+
+    >>> print(data_block("run", "</script>").text)
+    <script type="application/json" id="data-run">"\u003c/script\u003e"</script>
+    """
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False).translate(UNSAFE)
+    return Html(f'<script type="application/json" id="data-{html.escape(name)}">{text}</script>')
+
+
+@cache
+def asset(name: str) -> str:
+    """A file of assets/."""
+    return resources.files("sparsegate.web").joinpath("assets", name).read_text("utf-8")

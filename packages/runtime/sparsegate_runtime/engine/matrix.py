@@ -1,0 +1,153 @@
+"""Sparse matrices in the two forms that the kernels read: rows in blocks of columns, and slices of eight rows."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from functools import cache
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+LANES = 16
+SIDE_BY_SIDE = 8
+NEAR = 24 * 1024
+"""Bytes of input that a block of columns may touch: they stay in the first cache, beside the sums."""
+NUM_SETS, FEW = 64, 6  # of the first cache; of the eight lines in each
+WORTH = 8.0
+"""Weights that a row should have in a block: fewer, and taking the sums up and putting them down costs more."""
+
+POINTER, LONG = ctypes.c_void_p, ctypes.c_int64
+
+
+class CRows(ctypes.Structure):
+    """`Rows` of chain.h."""
+
+    _fields_ = (("num_blocks", LONG), ("start", POINTER), ("offset", POINTER), ("value", POINTER))
+
+
+class CSlices(ctypes.Structure):
+    """`Slices` of chain.h."""
+
+    _fields_ = (
+        ("num_slices", LONG),
+        ("start", POINTER),
+        ("row", POINTER),
+        ("column", POINTER),
+        ("value", POINTER),
+    )
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The kept weights of a layer: row, column and value of each, and the number of rows."""
+
+    row: NDArray[np.int64]
+    column: NDArray[np.int64]
+    value: NDArray[np.float32]
+    num_rows: int
+
+    @property
+    def before_row(self) -> NDArray[np.int64]:
+        """How many weights come before each row, and how many there are."""
+        counts = np.bincount(self.row, minlength=self.num_rows)
+        return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Weights sorted by block of columns, then row; each knows how far its input is from a tile's first."""
+
+    start: NDArray[np.int32]
+    offset: NDArray[np.int32]
+    value: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, weights: Weights, offset: NDArray[np.int64], block: NDArray[np.int64]) -> Rows:
+        """Groups weights by the block that each is in."""
+        num_blocks = int(block.max(initial=0)) + 1
+        order = np.lexsort((offset, weights.row, block))
+        counts = np.bincount(
+            block * weights.num_rows + weights.row, minlength=num_blocks * weights.num_rows
+        )
+        ends = np.concatenate([[0], np.cumsum(counts)])
+        places = np.arange(num_blocks)[:, None] * weights.num_rows + np.arange(weights.num_rows + 1)
+        return cls(
+            ends[places].astype(np.int32), offset[order].astype(np.int32), weights.value[order]
+        )
+
+    def as_c(self) -> CRows:
+        """Pointers into these arrays, which must outlive them."""
+        return CRows(
+            len(self.start), self.start.ctypes.data, self.offset.ctypes.data, self.value.ctypes.data
+        )
+
+
+@dataclass(frozen=True)
+class Slices:
+    """Weights of eight rows side by side, rows of like length together so that little is padded."""
+
+    start: NDArray[np.int32]
+    row: NDArray[np.int32]
+    column: NDArray[np.uint16]
+    value: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, weights: Weights) -> Slices:
+        """Sorts the rows by length, and lays each slice out step by step."""
+        before = weights.before_row
+        longest_first = np.argsort(-np.diff(before), kind="stable")
+        num_slices = -(-weights.num_rows // SIDE_BY_SIDE)
+        row = np.full(num_slices * SIDE_BY_SIDE, -1, np.int32)
+        row[: weights.num_rows] = longest_first
+        steps = np.diff(before)[longest_first[::SIDE_BY_SIDE]]
+        start = np.concatenate([[0], np.cumsum(steps)])
+        seat = np.empty(weights.num_rows, np.int64)
+        seat[longest_first] = np.arange(weights.num_rows)
+        order = np.lexsort((weights.column, weights.row))
+        sorted_row = weights.row[order]
+        step = start[seat[sorted_row] // SIDE_BY_SIDE] + np.arange(len(order)) - before[sorted_row]
+        place = step * SIDE_BY_SIDE + seat[sorted_row] % SIDE_BY_SIDE
+        column, value = (
+            np.zeros(start[-1] * SIDE_BY_SIDE, np.uint16),
+            np.zeros(start[-1] * SIDE_BY_SIDE, np.float32),
+        )
+        column[place], value[place] = weights.column[order], weights.value[order]
+        return cls(start.astype(np.int32), row, column, value)
+
+    def as_c(self) -> CSlices:
+        """Pointers into these arrays, which must outlive them."""
+        arrays = (self.start, self.row, self.column, self.value)
+        return CSlices(len(self.start) - 1, *(each.ctypes.data for each in arrays))
+
+
+def columns_in_block(
+    num_weights: int, num_rows: int, num_columns: int, bytes_each: int, near: int = NEAR
+) -> int:
+    """How many columns (or channels) make a block: what stays near, but enough weights to be worth it.
+
+    >>> columns_in_block(num_weights=4096 * 410, num_rows=4096, num_columns=4096, bytes_each=64)  # 10 %, sixteen images
+    384
+    """
+    worth = WORTH * num_rows * num_columns / max(num_weights, 1)
+    return int(min(num_columns, max(near / bytes_each, worth, 1)))
+
+
+@cache
+def spread(height: int, width: int, patch: tuple[int, int], channels: int) -> tuple[int, int]:
+    """The least height and width of images of cache lines of which a patch of all channels takes few lines of any set.
+
+    A cache puts every 64th line into the same set of eight. Images of 16 by 16 lines would all begin in the same.
+
+    >>> spread(16, 16, (4, 9), channels=15)
+    (17, 17)
+    """
+    sizes = [(height + down, width + across) for down in range(4) for across in range(3)]
+    return min(sizes, key=lambda size: (max(_fullest(size, patch, channels), FEW), prod(size)))
+
+
+def _fullest(size: tuple[int, int], patch: tuple[int, int], channels: int) -> int:
+    first = prod(size) * np.arange(channels)[:, None, None]
+    lines = first + size[1] * np.arange(patch[0])[:, None] + np.arange(patch[1])
+    return int(np.bincount(lines.reshape(-1) % NUM_SETS).max(initial=0))

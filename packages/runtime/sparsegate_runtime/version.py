@@ -1,0 +1,3 @@
+"""The version of the three packages."""
+
+VERSION = "0.2.0"

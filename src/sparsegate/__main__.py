@@ -1,8 +1,0 @@
-"""`python -m sparsegate`, which `accelerate launch -m sparsegate` needs."""
-
-import sys
-
-from sparsegate.cli import main
-
-if __name__ == "__main__":
-    sys.exit(main())

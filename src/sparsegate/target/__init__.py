@@ -1,9 +1,0 @@
-"""Targets: what a person wants of a network, and the price that gives it."""
-
-from .control import Control, Motion
-from .found import Found
-from .listen import place_
-from .target import Target
-from .unreachable import UnreachableTarget
-
-__all__ = ["Control", "Found", "Motion", "Target", "UnreachableTarget", "place_"]

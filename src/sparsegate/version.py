@@ -1,3 +1,0 @@
-"""The version of the package."""
-
-VERSION = "0.1.0"

@@ -1,8 +1,0 @@
-"""Self-contained HTML: elements, documents, and a network that answers in the browser."""
-
-from .browser_network import BrowserNetwork
-from .document import data_block, document
-from .element import Html, element, join
-from .try_it import try_it, try_it_document
-
-__all__ = ["BrowserNetwork", "Html", "data_block", "document", "element", "join", "try_it", "try_it_document"]

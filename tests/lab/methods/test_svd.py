@@ -1,0 +1,63 @@
+"""SVD: ranks by number or fraction, checked before training."""
+
+import pytest
+from torch import nn
+
+from sparsegate_lab.methods import Svd
+from sparsegate_lab.models import LeNet5, LeNet300
+from sparsegate_lab.train import count_biases, count_layers
+
+
+def kept(method, model):
+    return {layer.name: layer.kept for layer in count_layers(method.rebuild(method.prepare(model)))}
+
+
+def test_rank_ten_of_lenet_5_has_the_papers_parameters():
+    # 43 500 = 500 + 25 000 + 10 * (500 + 800) + 5 000; the paper prints 43.6K
+    counts = kept(Svd(rank=10), LeNet5())
+    assert counts == {
+        "conv1.weight": 500,
+        "conv2.weight": 25_000,
+        "fc1.weight": 13_000,
+        "fc2.weight": 5_000,
+    }
+
+
+def test_a_quarter_of_the_rank_is_of_the_smaller_side_and_at_least_one():
+    # fc1: 75 * (300 + 784), fc2: 25 * (100 + 300), fc3: 10 / 4 = 2 whole ones, 2 * (10 + 100)
+    counts = kept(Svd(fraction=0.25, only=("fc*",)), LeNet300())
+    assert counts == {"fc1.weight": 81_300, "fc2.weight": 10_000, "fc3.weight": 220}
+    assert kept(Svd(fraction=0.01, only=("fc3.*",)), LeNet300())["fc3.weight"] == 110
+
+
+def test_biases_stay_and_are_counted_apart():
+    method = Svd(only=("fc*",), rank=2)
+    assert count_biases(method.rebuild(method.prepare(LeNet5())))[0] == 580
+
+
+def test_the_dense_network_is_remembered_as_the_total():
+    method = Svd(only=("fc*",), rank=2)
+    layers = count_layers(method.rebuild(method.prepare(LeNet5())))
+    assert sum(layer.total for layer in layers) == 430_500
+    assert layers[2].shape == (500, 800)
+
+
+@pytest.mark.parametrize("rank", [0, 11])
+def test_a_rank_above_the_matrixs_is_refused_before_training(rank):
+    with pytest.raises(
+        ValueError, match=rf"rank is from 1 to 10 for fc2\.weight of \(10, 500\): {rank}"
+    ):
+        Svd(rank=rank, only=("fc2.*",)).prepare(LeNet5())
+
+
+def test_a_model_without_fully_connected_layers_is_refused_before_training():
+    with pytest.raises(ValueError, match="no plain fully connected layer"):
+        Svd().prepare(nn.Sequential(nn.Conv2d(1, 1, 1)))
+
+
+@pytest.mark.parametrize(
+    "changes", [{"at": -0.1}, {"at": 1.5}, {"fraction": 0.0}, {"fraction": 25.0}]
+)
+def test_settings_out_of_range_are_refused(changes):
+    with pytest.raises(ValueError, match="got"):
+        Svd(**changes)

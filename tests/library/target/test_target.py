@@ -1,0 +1,55 @@
+"""A target is one wish, and says what is wrong with a bad one."""
+
+import pytest
+
+from sparsegate.target import Target
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"keep": 0.1, "weights": 5},
+            "one of keep, weights, max_drop, bytes, price, path, got keep and weights",
+        ),
+        ({"keep": 0.0}, "keep is a fraction"),
+        ({"keep": 1.5}, "keep is a fraction"),
+        ({"weights": 0}, "at least 1"),
+        ({"max_drop": -0.1}, "points of accuracy"),
+        ({"bytes": 0}, "size of a file"),
+        ({"price": -1.0}, "zero or more"),
+        ({"price": float("nan")}, "zero or more"),
+        ({"path": ()}, "one or more prices"),
+        ({"path": (1.0, -1.0)}, "each zero or more"),
+        ({"keep": 0.1, "baseline": 99.0}, "accuracy in per cent for max_drop"),
+        ({"max_drop": 0.1, "baseline": 0.0}, "accuracy in per cent for max_drop"),
+        ({"keep": 0.1, "begin": 0.0}, "0 < begin < reach"),
+        ({"keep": 0.1, "reach": 0.9}, "0 < begin < reach"),
+        ({"keep": 0.1, "freeze": 1.0}, "0 < begin < reach"),
+        ({"keep": 0.1, "travel": 0.0}, "distance above zero"),
+        (
+            {"max_drop": 0.3, "fall": "factor"},
+            "other than a cube for keep, weights, bytes, got 'factor' with",
+        ),
+        ({"listen": True}, "listen is a part of a target; ask for one of keep"),
+    ],
+)
+def test_a_wish_out_of_range_is_an_error(options, message):
+    with pytest.raises(ValueError, match=message):
+        Target(**options)
+
+
+def test_a_fall_that_nobody_knows_is_an_error():
+    target = Target(keep=0.1)
+    object.__setattr__(target, "fall", "line")  # the tests check types when an object is made
+    with pytest.raises(
+        ValueError, match=r"fall is one of cube, factor, .*got 'line' with \['keep'\]"
+    ):
+        target.__post_init__()
+
+
+def test_a_target_without_a_wish_is_false():
+    assert not Target()
+    assert Target().wish == ""
+    assert Target(price=0.0)
+    assert Target(price=0.0).wish == "price"
