@@ -1,0 +1,1 @@
+"""C code for a small network: one file for each kind of step."""

@@ -1,0 +1,1 @@
+"""The entropy-coded container, *.sg."""
