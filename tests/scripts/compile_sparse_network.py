@@ -3,7 +3,6 @@
 A process of its own, because torch.compile cannot trace the checks of signatures that the tests install.
 """
 
-
 import torch
 from torch import nn
 

@@ -6,6 +6,7 @@ import json
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -61,10 +62,7 @@ class Study:
             "num_with_indices",
             "seconds",
         )
-        summaries = {
-            name: vars(self.summary(lambda record, name=name: getattr(record, name)))
-            for name in counts
-        }  # type: ignore[misc]
+        summaries = {name: vars(self.summary(attrgetter(name))) for name in counts}  # type: ignore[misc]
         records = [record.to_json() for record in self.records]
         return {
             "title": self.title,

@@ -18,9 +18,12 @@ def held(path, seconds):
 
 def test_a_long_wait_for_another_process_is_told(tmp_path):
     held(tmp_path / "a.lock", 2.0)
-    with pytest.warns(
-        UserWarning, match=r"another process is at work and holds .*a\.lock; this one waits"
-    ), alone(tmp_path / "a.lock", "at work"):
+    with (
+        pytest.warns(
+            UserWarning, match=r"another process is at work and holds .*a\.lock; this one waits"
+        ),
+        alone(tmp_path / "a.lock", "at work"),
+    ):
         pass
 
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sparsegate_lab.paper import EXHIBITS, Archive
-from sparsegate_lab.paper import make_exhibit as make
+from sparsegate_lab.paper import EXHIBITS, Archive, make
 from sparsegate_lab.paper.exhibit import Exhibit
 from sparsegate_lab.paper.exhibits.figure_prior import BOUND, WEIGHTS, normaliser, prior
 from sparsegate_lab.paper.recipes.fc1 import fc1_gated

@@ -5,8 +5,7 @@ import dataclasses
 import pytest
 
 from sparsegate_lab.methods import Dense, LearnedGates
-from sparsegate_lab.paper import EXHIBITS, Archive
-from sparsegate_lab.paper import make_exhibit as make
+from sparsegate_lab.paper import EXHIBITS, Archive, make
 from sparsegate_lab.paper.imagenet import NETWORKS, began_with
 from sparsegate_lab.record import Layer, Record
 from sparsegate_lab.study import Study

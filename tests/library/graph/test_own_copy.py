@@ -5,8 +5,7 @@ import torch
 from torch import nn
 from torch.nn.utils import prune
 
-from sparsegate.graph import own_copy as copied
-from sparsegate.graph import unchecked
+from sparsegate.graph import copied, unchecked
 
 
 def test_a_copy_has_weights_of_its_own():

@@ -114,9 +114,10 @@ def folded(
     seen = to_columns.view(count, tall, broad, -1)[..., : high * wide * channels]
     seen = seen.unflatten(-1, (high, wide, channels)).permute(0, 1, 2, 5, 3, 4)  # type: ignore[no-untyped-call]
     rows = torch.ops.aten.unfold_backward(seen, [count, tall, width, channels, high], 2, wide, 1)
-    return torch.ops.aten.unfold_backward(
+    columns: Tensor = torch.ops.aten.unfold_backward(
         rows, [count, height, width, channels], 1, high, 1
-    ).permute(0, 3, 1, 2)  # type: ignore[no-any-return]
+    )
+    return columns
 
 
 def _next(size: int) -> int:

@@ -19,12 +19,10 @@ from sparsegate_lab.paper import (
     Archive,
     Made,
     in_words,
+    make,
     reproduction_page,
     seconds_for,
     train_all,
-)
-from sparsegate_lab.paper import (
-    make_exhibit as make,
 )
 from sparsegate_lab.report import PLOT_MISSING, aligned
 from sparsegate_lab.train import Run

@@ -45,6 +45,7 @@ __all__ = [
     "Dtype",
     "Exporter",
     "HardWired",
+    "Normalise",
     "Written",
     "build",
     "find_compiler",

@@ -12,15 +12,13 @@ from torch import Tensor, fx, nn
 from torch.nn import functional as F
 
 from sparsegate.graph import (
+    copied,
     is_hooked,
     module_of,
     operation,
     reads_shape,
     remove_dead_paths,
     trace,
-)
-from sparsegate.graph import (
-    own_copy as copied,
 )
 
 from .layer import Conv, Layer, Linear, Pair, Pool, scaled, unit_wise

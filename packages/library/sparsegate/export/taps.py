@@ -38,8 +38,8 @@ def units_of(stage: Stage) -> list[Unit]:
             index,
             stage.target.at(index, 0, 0),
             float(layer.bias[index]),
-            tuple(taps(stage, layer, index)),
-        )  # type: ignore[arg-type]
+            tuple(taps(stage, layer, index)),  # type: ignore[arg-type]
+        )
         for index in stage.target.live
     ]
 

@@ -32,8 +32,8 @@ def linear_readers(model: nn.Module, name: str) -> list[nn.Linear]:
     linears = [
         each
         for each in readers
-        if isinstance(each, nn.Linear) and each.in_features == len(layer.weight)
-    ]  # type: ignore[arg-type]
+        if isinstance(each, nn.Linear) and each.in_features == len(layer.weight)  # type: ignore[arg-type]
+    ]
     if found[0].norms or len(linears) != len(readers):
         raise ValueError(
             f"the number of outputs of {name} cannot change: a norm or another kind of layer reads them"

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.compiler import is_compiling, is_dynamo_compiling
 
-from sparsegate.graph import own_copy as copied
+from sparsegate.graph import copied
 
 from .autotune import forced, measured
 from .choice import Choice, load_choices, save_choices
@@ -51,12 +51,12 @@ class SparseNetwork(nn.Module):
     def __call__(self, x: Tensor) -> Tensor:
         """As of any module; where nobody asks for more, the plan for inputs of this shape is all that runs."""
         if is_dynamo_compiling():
-            return call_by_name(self._uncast(x), self._name)
+            return call_by_name(self._uncast(x), self._name)  # type: ignore[no-any-return]
         try:
             out = self._direct[x.shape](x)
         except (KeyError, AttributeError):  # the first of its shape, or no tensor
             out = NotImplemented
-        return super().__call__(x) if out is NotImplemented else out
+        return super().__call__(x) if out is NotImplemented else out  # type: ignore[no-any-return]
 
     def forward(self, x: Tensor) -> Tensor:
         """The model's output, by the choice for the batch size nearest to this one."""

@@ -99,9 +99,7 @@ def test_one_image_is_multiplied_in_chunks_of_any_cut(rows, columns, keep, dtype
 def test_a_cut_without_room_for_all_rows_is_refused(rows, columns, cut):
     weight, bias = layer(rows, columns, 1.0, torch.bfloat16)
     packed = pack(weight, bias, relu=False)
-    with pytest.raises(
-        ValueError, match="has no room for the"
-    ):
+    with pytest.raises(ValueError, match="has no room for the"):
         add_chunks(packed, cut=cut)
     assert packed.format is None
 
