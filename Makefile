@@ -3,7 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SEED ?= $(shell $(PYTHON) -c 'import random; print(random.randrange(10**6))')
-SETUP := pyproject.toml constraints.txt setup.py $(wildcard src/sparsegate/kernels/c*/*)
+SETUP := constraints.txt requirements-dev.txt $(wildcard packages/*/pyproject.toml packages/*/setup.py \
+	packages/runtime/sparsegate_runtime/kernels/c*/*)
+PACKAGES := -e packages/runtime -e packages/library -e packages/lab
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .PHONY: demo test test-random test-slow test-browser check sanitize bench clean
@@ -22,7 +24,7 @@ test-slow: $(VENV)/.ready-dev ## the tests that take minutes
 	$(BIN)/python -m pytest -m slow
 
 test-browser: $(VENV)/.ready-dev ## the pages in a real browser: Debian's chromium, which playwright drives
-	$(BIN)/python -m pytest -m browser -rs tests/page
+	$(BIN)/python -m pytest -m browser -rs tests/lab
 
 check: $(VENV)/.ready-dev ## style, types, layers
 	$(BIN)/ruff check .
@@ -34,10 +36,10 @@ check: $(VENV)/.ready-dev ## style, types, layers
 sanitize: $(VENV)/.ready-dev ## the C kernels under the address and undefined behaviour sanitizers (gcc on Linux)
 	folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && \
 	gcc -std=c11 -g -O1 -Wall -Wextra -Werror -Wno-psabi -fopenmp -fPIC -shared -fsanitize=address,undefined -fno-sanitize-recover=all \
-		src/sparsegate/kernels/csrc/*.c -o "$$folder/kernels.so" && \
+		packages/runtime/sparsegate_runtime/kernels/csrc/*.c -o "$$folder/kernels.so" && \
 	SPARSEGATE_KERNELS="$$folder/kernels.so" ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so.6)" \
-		$(BIN)/python -m pytest tests/kernels tests/layers/test_fastfood.py tests/compress/test_gaps.py tests/runtime/test_chain.py \
-		tests/runtime/test_matrix.py tests/runtime/test_network_direct.py tests/runtime/test_winograd.py
+		$(BIN)/python -m pytest tests/runtime tests/lab/layers/test_fastfood.py tests/library/files/test_gaps.py \
+		tests/library/test_fast_call.py tests/library/runtime/test_chain.py tests/library/runtime/test_network_direct.py tests/library/runtime/test_winograd.py
 
 bench: $(VENV)/.ready-dev ## the cost of gates and of the loop
 	$(BIN)/python benchmarks/epoch_cost.py
@@ -45,14 +47,14 @@ bench: $(VENV)/.ready-dev ## the cost of gates and of the loop
 $(VENV)/.ready: $(SETUP)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing (some minutes the first time) ..."
-	$(INSTALL) -e .
+	$(INSTALL) $(PACKAGES)
 	touch $@
 
 $(VENV)/.ready-dev: $(SETUP)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing (some minutes the first time) ..."
-	$(INSTALL) -e ".[dev]"
+	$(INSTALL) $(PACKAGES) -r requirements-dev.txt
 	touch $@ $(VENV)/.ready
 
 clean:
-	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist packages/*/build packages/*/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
