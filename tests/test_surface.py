@@ -66,3 +66,15 @@ def test_importing_the_package_does_not_import_what_takes_longest(python):
         "-c", f"import sys, sparsegate; print([name for name in {slow} if name in sys.modules])"
     )
     assert done.stdout == "[]\n", done.stderr
+
+
+def test_importing_the_library_loads_nothing_of_the_laboratory(python):
+    script = "import sys, sparsegate; print([name for name in sys.modules if name.startswith('sparsegate_lab')])"
+    done = python("-c", script)
+    assert done.stdout == "[]\n", done.stderr
+
+
+def test_the_runtime_works_where_torch_cannot_be_imported(python):
+    script = "import sys; sys.modules['torch'] = None; import sparsegate_runtime, sparsegate_runtime.kernels; print(1)"
+    done = python("-c", script)
+    assert done.stdout == "1\n", done.stderr
