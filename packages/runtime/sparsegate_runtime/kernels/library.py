@@ -30,6 +30,8 @@ SIGNATURES = {
         INT,
         INT,
     ),
+    "sg_recurrent": (POINTER, POINTER, LONG, LONG, LONG),
+    "sg_recurrent_scratch": (POINTER, LONG),
     "sg_variant": (),
     "sg_winograd": (POINTER, POINTER, POINTER, LONG, POINTER, LONG, LONG),
     "sg_winograd_scratch": (POINTER, LONG),

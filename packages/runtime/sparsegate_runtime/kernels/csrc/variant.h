@@ -346,3 +346,4 @@ TARGET void NAME(sg_single)(const Task *task)
 }
 
 #include "winograd_variant.h"
+#include "recurrent_variant.h"

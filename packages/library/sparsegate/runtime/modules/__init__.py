@@ -1,0 +1,17 @@
+"""Layers that run sparse on their own, and the swap that puts them into a copy of any model."""
+
+from .attention import SparseAttention
+from .conv import SparseConv
+from .linear import SparseLinear
+from .recurrent import SparseRecurrent
+from .swap import Swap, sparse_form, swapped
+
+__all__ = [
+    "SparseAttention",
+    "SparseConv",
+    "SparseLinear",
+    "SparseRecurrent",
+    "Swap",
+    "sparse_form",
+    "swapped",
+]

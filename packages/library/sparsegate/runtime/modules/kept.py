@@ -1,0 +1,94 @@
+"""Holds the kept weights of a matrix without its zeros, and makes what the kernels read of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+from weakref import WeakValueDictionary
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from sparsegate_runtime.engine import Weights
+
+from ..chain import Chain, Layer
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The weights of a matrix or kernel that are not zero: 8 bytes for each, and 4 for each row."""
+
+    start: Int[Tensor, " rows_and_one"]
+    column: Int[Tensor, " kept"]
+    value: Float[Tensor, " kept"]
+    shape: tuple[int, ...]
+    """The shape of the dense weight; columns count all dimensions but the first."""
+
+    @classmethod
+    def of(cls, weight: Float[Tensor, "rows *columns"]) -> Kept:
+        """Takes the weights that are not zero.
+
+        >>> Kept.of(torch.tensor([[0.0, 2.0], [0.0, 0.0]])).column
+        tensor([1], dtype=torch.int32)
+        """
+        flat = weight.detach().reshape(len(weight), prod(weight.shape[1:]))
+        row, column = flat.nonzero(as_tuple=True)
+        counts = torch.bincount(row, minlength=len(flat))
+        start = torch.cat([counts.new_zeros(1), counts.cumsum(0)]).int()
+        return cls(start, column.int(), flat[row, column].clone(), tuple(weight.shape))
+
+    @property
+    def sparsity(self) -> float:
+        """The fraction of weights that are zero."""
+        return 1 - len(self.value) / max(1, prod(self.shape))
+
+    def dense(self) -> Float[Tensor, "rows *columns"]:
+        """The weight with its zeros."""
+        row = torch.repeat_interleave(torch.arange(self.shape[0]), self.start.diff().long())
+        weight = torch.zeros(self.shape[0], prod(self.shape[1:]))
+        weight[row, self.column.long()] = self.value
+        return weight.reshape(self.shape)
+
+    def layer(self, bias: Tensor | None, in_shape: tuple[int, int, int], **settings: Any) -> Layer:
+        """A layer for the kernels; it holds this matrix by row and column, not as a dense one."""
+        return Layer(torch.empty(self.shape, device="meta"), bias, in_shape, **settings)
+
+    def weights(self) -> Weights:
+        """Row, column and value of every weight, as the kernels' packing takes them."""
+        row = torch.repeat_interleave(torch.arange(self.shape[0]), self.start.diff().long())
+        return Weights(row.numpy(), self.column.long().numpy(), self.value.numpy(), self.shape[0])
+
+
+class Packed:
+    """One layer packed for the kernels, in the forms that the batch sizes seen so far ask for."""
+
+    def __init__(self, kept: Kept, bias: Tensor | None, in_shape: Any, settings: Any) -> None:
+        self.kept = kept
+        self.chain = Chain([kept.layer(bias, in_shape, **settings)])
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The layer's flat outputs."""
+        if len(x) not in self.chain._form_for:
+            found = self.chain.layers[0].__dict__
+            found["weights"] = self.kept.weights()  # what a layer computes from a dense weight
+            self.chain._form(len(x))
+            del found["weights"]  # 20 bytes for each
+        return self.chain(x)
+
+
+_PACKED: WeakValueDictionary[Any, Packed] = WeakValueDictionary()
+
+
+def packed(
+    kept: Kept, bias: Tensor | None, in_shape: tuple[int, int, int], **settings: Any
+) -> Packed:
+    """The layer of these weights, packed once; it lives as long as the tensor of the values does."""
+    key = (kept.value.data_ptr(), 0 if bias is None else bias.data_ptr(), in_shape)
+    found = _PACKED.get(key)
+    if found is None:
+        found = _PACKED[key] = Packed(kept, bias, in_shape, settings)
+        owner: Any = kept.value
+        owner.__dict__.setdefault("sparsegate_packed", {})[key] = found
+    return found

@@ -1,0 +1,89 @@
+"""A linear layer whose matrix is sparse, on inputs with any leading dimensions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from .kept import Kept, packed
+from .sparse_module import SparseModule, check_input
+
+
+class SparseLinear(SparseModule):
+    """Computes `x @ weight.T + bias` without the zeros of the weight, in C.
+
+    >>> layer = nn.Linear(4, 2)
+    >>> x = torch.ones(3, 5, 4)
+    >>> torch.allclose(SparseLinear.of(layer)(x), layer(x), atol=1e-6)
+    True
+
+    It takes float32 inputs on the CPU with any leading dimensions. It is for inference: a gradient through it is an
+    error. Under `torch.compile` and `torch.export` it is the operator `sparsegate::linear`.
+    """
+
+    def __init__(self, kept: Kept, bias: Tensor | None, *, transposed: bool = False) -> None:
+        super().__init__()
+        self.out_features, self.in_features = kept.shape
+        self.transposed = transposed
+        self.hold("weight", kept, transposed=transposed)
+        self.register_buffer("bias", None if bias is None else bias.detach().clone())
+
+    @classmethod
+    def of(cls, layer: nn.Module) -> SparseLinear:
+        """The sparse form of a `Linear`, or of transformers' `Conv1D`, whose weight lies the other way round."""
+        weight, bias = layer.weight, layer.bias
+        assert isinstance(weight, Tensor)
+        assert bias is None or isinstance(bias, Tensor)
+        transposed = not isinstance(layer, nn.Linear)
+        return cls(Kept.of(weight.T if transposed else weight), bias, transposed=transposed)
+
+    @property
+    def weight(self) -> Float[Tensor, "..."]:
+        """The dense weight, made anew at every access."""
+        return self.dense_of("weight")
+
+    def forward(
+        self, x: Float[Tensor, "*batch in_features"]
+    ) -> Float[Tensor, "*batch out_features"]:
+        """The layer's output."""
+        kept = self.kept("weight")
+        if torch.compiler.is_compiling():
+            return sparse_linear(
+                x, kept.start, kept.column, kept.value, self.bias, self.in_features
+            )
+        check_input(x, x.shape[-1] if x.ndim else 0, self.in_features)
+        return _run(x, kept, self.bias)
+
+    def extra_repr(self) -> str:
+        """Sizes and sparsity, for `print`."""
+        return f"{self.in_features}, {self.out_features}, {self.kept('weight').sparsity:.1%} zeros{self.note}"
+
+
+def _run(x: Tensor, kept: Kept, bias: Tensor | None) -> Tensor:
+    rows, columns = kept.shape
+    tokens = x.reshape(x.shape[:-1].numel(), columns)
+    if not len(kept.value) or not tokens.numel():
+        base = x.new_zeros(rows) if bias is None else bias
+        return base.expand(*x.shape[:-1], rows).contiguous()
+    return packed(kept, bias, (columns, 1, 1))(tokens).view(*x.shape[:-1], rows)
+
+
+SCHEMA = (
+    "(Tensor x, Tensor start, Tensor column, Tensor value, Tensor? bias, int in_features) -> Tensor"
+)
+
+
+@torch.library.custom_op("sparsegate::linear", mutates_args=(), schema=SCHEMA)
+def sparse_linear(
+    x: Tensor, start: Tensor, column: Tensor, value: Tensor, bias: Tensor | None, in_features: int
+) -> Tensor:
+    """A linear layer with a matrix in rows of kept weights, as an operator that compilers see."""
+    return _run(x, Kept(start, column, value, (len(start) - 1, in_features)), bias)
+
+
+@sparse_linear.register_fake
+def _(x: Tensor, start: Tensor, *_others: Any) -> Tensor:
+    return x.new_empty((*x.shape[:-1], len(start) - 1))

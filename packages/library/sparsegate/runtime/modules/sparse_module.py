@@ -1,0 +1,90 @@
+"""What all sparse modules share: weights without zeros, state dicts with them, inference only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..compiled import INFERENCE_ONLY
+from .kept import Kept
+
+
+class SparseModule(nn.Module):
+    """CONTRACT A layer that runs sparse: subclasses hold matrices by name and compute with them.
+
+    Its state dict is that of the ordinary layer, zeros included, and can be loaded again.
+    """
+
+    note = ""
+    """What `print` adds: how long the layer takes, next to the dense one."""
+
+    def hold(self, name: str, kept: Kept, *, transposed: bool = False) -> None:
+        """Keeps a matrix under the name of the ordinary layer's parameter."""
+        shapes = self.__dict__.setdefault("_shapes", {})
+        shapes[name] = kept.shape, transposed
+        for part in ("start", "column", "value"):
+            self.register_buffer(f"{name}_{part}", getattr(kept, part), persistent=False)
+
+    def kept(self, name: str) -> Kept:
+        """The matrix of this name."""
+        start, column, value = (
+            getattr(self, f"{name}_{part}") for part in ("start", "column", "value")
+        )
+        return Kept(start, column, value, self.__dict__["_shapes"][name][0])
+
+    def dense_of(self, name: str) -> Tensor:
+        """The matrix of this name with its zeros, as the ordinary layer has it."""
+        weight = self.kept(name).dense()
+        return weight.T.contiguous() if self.__dict__["_shapes"][name][1] else weight
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        for name in self.__dict__.get("_shapes", {}):
+            destination[prefix + name] = self.dense_of(name)
+        super()._save_to_state_dict(destination, prefix, keep_vars)  # type: ignore[no-untyped-call]
+
+    def _load_from_state_dict(
+        self, state_dict: Any, prefix: str, meta: Any, strict: bool, missing: Any, *others: Any
+    ) -> None:
+        rest = dict(state_dict)
+        for name, (shape, transposed) in self.__dict__.get("_shapes", {}).items():
+            weight = rest.pop(prefix + name, None)
+            state_dict.pop(prefix + name, None)
+            if weight is None:
+                missing.append(prefix + name)
+                continue
+            weight = weight.T if transposed else weight
+            if tuple(weight.shape) != shape:
+                raise ValueError(
+                    f"{prefix + name} is {tuple(weight.shape)}, the layer's weight is {shape}; "
+                    "load into the ordinary model, then call sg.sparse again"
+                )
+            self.hold(name, Kept.of(weight.float()), transposed=transposed)
+        super()._load_from_state_dict(rest, prefix, meta, strict, missing, *others)  # type: ignore[no-untyped-call]
+
+    def train(self, mode: bool = True) -> SparseModule:
+        """Refuses to train."""
+        if mode:
+            raise RuntimeError(INFERENCE_ONLY)
+        return super().train(False)
+
+    def _apply(self, fn: Any, recurse: bool = True) -> SparseModule:
+        probe = fn(torch.empty(0))
+        if probe.dtype != torch.float32 or probe.device.type != "cpu":
+            raise RuntimeError(
+                f"a sparse layer computes in float32 on the CPU, got {probe.dtype} on {probe.device}; "
+                "convert the ordinary model, then call sg.sparse again"
+            )
+        return self
+
+
+def check_input(x: Tensor, size: int, wanted: int) -> None:
+    """Raises ValueError for an input that the kernels cannot read."""
+    if x.dtype != torch.float32 or not x.is_cpu or size != wanted:
+        raise ValueError(
+            f"expected float32 inputs on the CPU with {wanted} features, got {x.dtype} on {x.device} of shape "
+            f"{tuple(x.shape)}; convert the input, or call sg.sparse on a model of the other kind"
+        )
+    if torch.is_grad_enabled() and x.requires_grad:
+        raise RuntimeError(INFERENCE_ONLY)

@@ -1,0 +1,206 @@
+"""Puts sparse layers into a copy of any model, whose own code runs as before."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..measure import interleaved
+from .attention import SparseAttention, fits_attention
+from .conv import SparseConv
+from .linear import SparseLinear
+from .recurrent import SparseRecurrent, fits_recurrent
+
+WORTH_TRYING = 0.3
+"""Layers with fewer zeros than this stay dense without being measured."""
+SECONDS = 0.05
+"""Time for each distinct layer, dense and sparse."""
+
+
+@dataclass(frozen=True)
+class Swap:
+    """What became of one layer."""
+
+    name: str
+    kind: str
+    sparsity: float
+    kernel: str
+    """`sparse` or `dense`."""
+    dense_ms: float | None = None
+    sparse_ms: float | None = None
+    reason: str = ""
+    """Why the layer stayed with torch without being measured."""
+
+
+def sparse_form(module: nn.Module) -> Callable[[Any], nn.Module] | str:
+    """How to make the sparse form of a layer, or why there is none.
+
+    >>> sparse_form(nn.Bilinear(2, 2, 2))
+    'Bilinear has no sparse form'
+    """
+    kind = type(module)
+    if kind is nn.Linear or _is_conv1d_of_transformers(module):
+        return SparseLinear.of
+    if kind in (nn.Conv1d, nn.Conv2d):
+        return SparseConv.of
+    if isinstance(module, nn.RNNBase):
+        return SparseRecurrent.of if fits_recurrent(module) else "recurrent layers with projections"
+    if kind is nn.MultiheadAttention:
+        return SparseAttention.of if fits_attention(module) else "attention with added keys"
+    return f"{kind.__name__} has no sparse form"
+
+
+def swapped(
+    model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, force: bool = False
+) -> tuple[nn.Module, list[Swap]]:
+    """A copy of the model whose layers are sparse where that was measured to be faster, and what became of each.
+
+    The model's own code runs, so `generate`, hooks and outputs of any kind work as before. With `force`, every layer
+    that has a sparse form gets it.
+    """
+    made = copy.deepcopy(model).eval().requires_grad_(False)
+    inputs = _inputs(made, args, kwargs)
+    report: list[Swap] = []
+    measured: dict[Any, tuple[float, float]] = {}
+    for name, module in _layers(made):
+        change = _decide(name, module, inputs.get(name), measured, force=force)
+        report.append(change[0])
+        if change[1] is not None:
+            made = _put(made, name, change[1])
+    return made, report
+
+
+def _layers(model: nn.Module) -> list[tuple[str, nn.Module]]:
+    """Layers with matrices, outermost first: an attention's own projections belong to it."""
+    found: list[tuple[str, nn.Module]] = []
+    taken: list[str] = []
+    for name, module in model.named_modules():
+        if any(name.startswith(prefix) for prefix in taken):
+            continue
+        if sparse_form(module) in (SparseAttention.of,):
+            taken.append(f"{name}.")
+        weights = [p for p in module.parameters(recurse=False) if p.ndim > 1]
+        if weights and not isinstance(module, nn.Embedding | nn.EmbeddingBag):
+            found.append((name, module))
+    return found
+
+
+def _decide(
+    name: str,
+    module: nn.Module,
+    given: Any,
+    measured: dict[Any, tuple[float, float]],
+    *,
+    force: bool,
+) -> tuple[Swap, nn.Module | None]:
+    """What becomes of a layer, and its sparse form if that takes its place."""
+    kind, zeros, form = type(module).__name__, _sparsity(module), sparse_form(module)
+    if reason := _why_left(module, zeros, given, force=force):
+        return Swap(name, kind, zeros, "dense", reason=reason), None
+    assert callable(form)
+    layer = form(module).eval()
+    if force:
+        return Swap(name, kind, zeros, "sparse"), layer
+    key = (kind, repr([p.shape for p in module.parameters()]), round(zeros, 2), _shapes(given))
+    if key not in measured:
+        measured[key] = _times(module, layer, given)
+    dense, sparse = measured[key]
+    if sparse >= dense:
+        return Swap(name, kind, zeros, "dense", dense, sparse), None
+    layer.note = f", {sparse:.3f} ms (dense {dense:.3f})"
+    return Swap(name, kind, zeros, "sparse", dense, sparse), layer
+
+
+def _why_left(module: nn.Module, zeros: float, given: Any, *, force: bool) -> str:
+    """Why a layer stays with torch without being measured; empty if it need not."""
+    form, weights = sparse_form(module), _matrices(module)
+    if isinstance(form, str):
+        return form
+    if any(weight.dtype != torch.float32 or not weight.is_cpu for weight in weights):
+        return "sparse layers are float32 on the CPU"
+    if not all(bool(weight.isfinite().all()) for weight in weights):
+        return "its weights contain NaN or infinity"
+    if module._forward_hooks or module._forward_pre_hooks:
+        return "it has hooks"
+    if zeros < WORTH_TRYING and not force:
+        return f"less than {WORTH_TRYING:.0%} zeros"
+    return "the example does not reach it" if given is None and not force else ""
+
+
+def _times(module: nn.Module, layer: nn.Module, given: Any) -> tuple[float, float]:
+    """Milliseconds of the dense and of the sparse layer, on the layer's input in the example."""
+    args, kwargs = given
+    ways = {"dense": partial(module, *args, **kwargs), "sparse": partial(layer, *args, **kwargs)}
+    with torch.no_grad():
+        times = interleaved(ways, seconds=SECONDS)
+    return 1e3 * times["dense"], 1e3 * times["sparse"]
+
+
+def _matrices(module: nn.Module) -> list[nn.Parameter]:
+    return [parameter for parameter in module.parameters() if parameter.ndim > 1]
+
+
+def _sparsity(module: nn.Module) -> float:
+    weights = _matrices(module)
+    zeros = sum(int((weight == 0).sum()) for weight in weights)
+    return zeros / max(1, sum(weight.numel() for weight in weights))
+
+
+def _inputs(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """What each layer gets when the example goes through the model."""
+    found: dict[str, Any] = {}
+
+    def keep(name: str) -> Callable[..., None]:
+        def hook(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            found[name] = args, kwargs
+
+        return hook
+
+    layers = _layers(model)
+    handles = [
+        module.register_forward_pre_hook(keep(name), with_kwargs=True) for name, module in layers
+    ]
+    try:
+        with torch.no_grad():
+            model(*args, **kwargs)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return found
+
+
+def _put(model: nn.Module, name: str, layer: nn.Module) -> nn.Module:
+    """The model with another layer at this name, and at every other name of the same module."""
+    if not name:
+        return layer
+    old = model.get_submodule(name)
+    for parent in list(model.modules()):
+        for child, module in list(parent._modules.items()):
+            if module is old:
+                parent._modules[child] = layer
+        if isinstance(parent, nn.TransformerEncoderLayer):
+            parent.activation_relu_or_gelu = (
+                0  # keeps torch from a fast path that reads dense weights
+            )
+    return model
+
+
+def _is_conv1d_of_transformers(module: nn.Module) -> bool:
+    weight = getattr(module, "weight", None)
+    return (
+        type(module).__name__ == "Conv1D"
+        and type(module).__module__.startswith("transformers.")
+        and isinstance(weight, Tensor)
+        and weight.ndim == 2
+    )
+
+
+def _shapes(given: Any) -> Any:
+    leaves, _ = torch.utils._pytree.tree_flatten(given)
+    return tuple(tuple(leaf.shape) if isinstance(leaf, Tensor) else None for leaf in leaves)

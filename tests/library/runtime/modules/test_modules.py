@@ -1,0 +1,238 @@
+"""Sparse modules against the ordinary layers, over drawn shapes, states and batches."""
+
+import copy
+import pickle
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+from sparsegate.runtime.modules import (
+    SparseAttention,
+    SparseConv,
+    SparseLinear,
+    SparseRecurrent,
+    sparse_form,
+    swapped,
+)
+from sparsegate_runtime.kernels import KERNELS
+
+pytestmark = pytest.mark.skipif(KERNELS is None, reason="kernels not built")
+CELLS = (nn.LSTM, nn.GRU, nn.RNN, lambda *sizes, **kw: nn.RNN(*sizes, nonlinearity="relu", **kw))
+
+
+def with_zeros(module, fraction=0.7):
+    """The layer with this fraction of its weights at zero."""
+    for parameter in module.parameters():
+        if parameter.ndim > 1:
+            parameter.data[torch.rand_like(parameter) < fraction] = 0
+    return module.eval().requires_grad_(False)
+
+
+def assert_close(got, wanted):
+    """Equal to a hundred-thousandth of the largest output."""
+    assert got.shape == wanted.shape
+    if wanted.numel():
+        assert float((got - wanted).abs().max()) <= 1e-5 * max(1e-3, float(wanted.abs().max()))
+
+
+@given(
+    st.lists(st.integers(0, 5), max_size=3), st.integers(1, 70), st.integers(1, 40), st.booleans()
+)
+def test_a_linear_layer_takes_any_leading_dimensions(leading, columns, rows, bias):
+    layer = with_zeros(nn.Linear(columns, rows, bias=bias))
+    x = torch.randn(*leading, columns)
+    assert_close(SparseLinear.of(layer)(x), layer(x))
+
+
+@pytest.mark.parametrize("keep", [0.0, 1.0])
+def test_a_linear_layer_may_keep_nothing_or_everything(keep):
+    layer = with_zeros(nn.Linear(20, 30), 1 - keep)
+    x = torch.randn(5, 20)
+    assert_close(SparseLinear.of(layer)(x), layer(x))
+
+
+@given(
+    st.integers(1, 2),
+    st.sampled_from([1, 2, 4]),
+    st.integers(1, 4),
+    st.integers(1, 3),
+    st.integers(1, 2),
+    st.sampled_from([0, 1, "same", "valid"]),
+    st.sampled_from(["zeros", "reflect", "circular"]),
+    st.sampled_from([1, 3, 4, 17]),
+)
+def test_a_convolution_of_any_kind(dims, groups, taps, dilation, stride, padding, mode, batch):
+    stride = 1 if padding == "same" else stride
+    kind = nn.Conv1d if dims == 1 else nn.Conv2d
+    conv = kind(8, 12, taps, stride, padding, dilation, groups, padding_mode=mode)
+    with_zeros(conv, 0.5)
+    x = torch.randn(batch, 8, *(13, 15)[:dims])
+    assert_close(SparseConv.of(conv)(x), conv(x))
+    assert_close(SparseConv.of(conv)(x[0]), conv(x[0]))
+
+
+@pytest.mark.parametrize("cell", CELLS, ids=["lstm", "gru", "tanh", "relu"])
+@given(
+    batch=st.sampled_from([1, 3, 4, 16, 17]),
+    hidden=st.sampled_from([5, 16, 37]),
+    steps=st.integers(1, 6),
+    layers=st.integers(1, 2),
+    both=st.booleans(),
+    first=st.booleans(),
+    bias=st.booleans(),
+)
+def test_a_recurrent_layer_gives_outputs_and_states(
+    cell, batch, hidden, steps, layers, both, first, bias
+):
+    settings = {"bidirectional": both, "batch_first": first, "bias": bias}
+    module = with_zeros(cell(20, hidden, layers, **settings))
+    x = torch.randn(batch, steps, 20) if first else torch.randn(steps, batch, 20)
+    state = torch.randn(layers * (1 + both), batch, hidden)
+    begin = (state, state.flip(0)) if module.mode == "LSTM" else state
+    fast = SparseRecurrent.of(module)
+    for hx in (None, begin):
+        (out, last), (wanted, wanted_last) = fast(x, hx), module(x, hx)
+        assert_close(out, wanted)
+        pairs = (
+            zip(last, wanted_last, strict=True) if module.mode == "LSTM" else [(last, wanted_last)]
+        )
+        for one, two in pairs:
+            assert_close(one, two)
+
+
+def test_a_recurrent_layer_takes_one_sequence_without_a_batch_and_packed_sequences():
+    module = with_zeros(nn.LSTM(6, 9))
+    fast = SparseRecurrent.of(module)
+    x = torch.randn(7, 6)
+    assert_close(fast(x)[0], module(x)[0])
+    assert_close(fast(x)[1][1], module(x)[1][1])
+    packed = nn.utils.rnn.pack_padded_sequence(torch.randn(7, 2, 6), torch.tensor([7, 4]))
+    assert_close(fast(packed)[0].data, module(packed)[0].data)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_attention_with_masks_and_other_keys(first):
+    attention = with_zeros(nn.MultiheadAttention(32, 4, batch_first=first), 0.5)
+    fast = SparseAttention.of(attention)
+    x, y = torch.randn(2, 5, 32), torch.randn(2, 7, 32)
+    late = torch.zeros(2, 7, dtype=torch.bool)
+    late[:, 5:] = True
+    future = torch.ones(5, 7, dtype=torch.bool).triu(1)
+    x, y = (x, y) if first else (x.transpose(0, 1), y.transpose(0, 1))
+    for settings in (
+        {},
+        {"key_padding_mask": late},
+        {"attn_mask": future, "need_weights": False},
+        {"attn_mask": torch.randn(8, 5, 7), "average_attn_weights": False},
+    ):
+        got, wanted = fast(x, y, y, **settings), attention(x, y, y, **settings)
+        assert_close(got[0], wanted[0])
+        if wanted[1] is not None:
+            assert_close(got[1], wanted[1])
+    assert_close(fast(x, x, x)[0], attention(x, x, x)[0])
+
+
+def encoder():
+    """Two of torch's transformer layers, which have a fast path that reads weights."""
+    layer = nn.TransformerEncoderLayer(32, 4, 64, batch_first=True, activation="gelu")
+    return with_zeros(nn.TransformerEncoder(layer, 2))
+
+
+def test_a_swapped_model_runs_its_own_code_and_keeps_its_state_dict():
+    model, x = encoder(), torch.randn(3, 9, 32)
+    fast, report = swapped(model, (x,), {}, force=True)
+    assert type(fast) is type(model)
+    assert_close(fast(x), model(x))
+    assert {change.kernel for change in report} == {"sparse"}
+    state, wanted = fast.state_dict(), model.state_dict()
+    assert state.keys() == wanted.keys()
+    assert all(torch.equal(state[name], wanted[name]) for name in wanted)
+    other = encoder()
+    fast.load_state_dict(other.state_dict())
+    assert_close(fast(x), other(x))
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda fast: pickle.loads(pickle.dumps(fast))])
+def test_a_swapped_model_is_copied_and_pickled(copied):
+    model = nn.Sequential(with_zeros(nn.Linear(8, 9)), with_zeros(nn.LayerNorm(9)))
+    x = torch.randn(4, 8)
+    fast, _ = swapped(model, (x,), {}, force=True)
+    assert_close(copied(fast)(x), model.eval()(x))
+
+
+def test_a_swapped_model_is_compiled_and_exported():
+    model, x = nn.Sequential(with_zeros(nn.Linear(8, 9)), nn.GELU()), torch.randn(2, 4, 8)
+    fast, _ = swapped(model, (x,), {}, force=True)
+    exported = torch.export.export(fast, (x,), strict=False)
+    assert "sparsegate.linear" in str(exported.graph)
+    assert_close(exported.module()(x), model(x))
+
+
+def test_what_has_no_sparse_form_stays_and_says_why():
+    model = nn.ModuleDict(
+        {
+            "pairs": nn.Bilinear(3, 3, 3),
+            "narrow": nn.LSTM(4, 6, proj_size=2),
+            "spoiled": nn.Linear(3, 3),
+            "unused": with_zeros(nn.Linear(3, 3), 1.0),
+        }
+    )
+    model["spoiled"].weight.data[0, 0] = float("nan")
+    made, report = swapped_without_example(model)
+    reasons = {change.name: change.reason for change in report}
+    assert "no sparse form" in reasons["pairs"]
+    assert "projections" in reasons["narrow"]
+    assert "NaN" in reasons["spoiled"]
+    assert "does not reach" in reasons["unused"]
+    assert type(made["pairs"]) is nn.Bilinear
+
+
+def swapped_without_example(model):
+    """Swaps a model of which the example reaches no layer."""
+
+    class Holder(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.parts = model
+
+        def forward(self, x):
+            return x
+
+    made, report = swapped(Holder(), (torch.zeros(1),), {})
+    for change in report:
+        object.__setattr__(change, "name", change.name.removeprefix("parts."))
+    return made.parts, report
+
+
+def test_a_gradient_and_another_type_are_refused():
+    fast = SparseLinear.of(with_zeros(nn.Linear(4, 4)))
+    with pytest.raises(RuntimeError, match="inference only"):
+        fast(torch.randn(2, 4, requires_grad=True))
+    with pytest.raises(ValueError, match="expected float32 inputs on the CPU with 4 features"):
+        fast(torch.randn(2, 5))
+    with pytest.raises(ValueError, match="expected float32 inputs"):
+        fast(torch.randn(2, 4).double())
+    with pytest.raises(RuntimeError, match="inference only"):
+        fast.train()
+    with pytest.raises(RuntimeError, match="computes in float32"):
+        fast.half()
+
+
+def test_no_sequence_changes_another_of_its_batch():
+    fast = SparseRecurrent.of(with_zeros(nn.LSTM(8, 20)))
+    x = torch.randn(5, 17, 8)
+    wanted, spoiled = fast(x)[0], x.clone()
+    for bad in (float("nan"), float("inf"), 1e38):
+        spoiled[:, 3] = bad
+        got = fast(spoiled)[0]
+        others = [index for index in range(17) if index != 3]
+        assert torch.equal(got[:, others], wanted[:, others])
+
+
+def test_every_layer_says_whether_it_has_a_sparse_form():
+    assert callable(sparse_form(nn.Linear(2, 2)))
+    assert "proj" in str(sparse_form(nn.LSTM(4, 6, proj_size=2)))
+    assert "added keys" in str(sparse_form(nn.MultiheadAttention(4, 2, add_bias_kv=True)))
