@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from torch import nn
 
 from sparsegate.files import compress, encode_sg, load, position_entropy, quantise_
-from sparsegate.files.sg.bytestream import varint
 from sparsegate.files.tensors import to_elements
 from sparsegate_lab.models import LeNet5
+from sparsegate_runtime.files.sg.bytestream import varint
 
 KINDS = [
     torch.float32,
