@@ -197,9 +197,7 @@ def test_the_kernel_writes_what_numpy_writes_with_any_number_of_threads(
 ):
     plan, parts = some_kept(total, keep, width, seed)
     assume(plan.settings["of"] == "kept")
-    assert_kernel_writes_what_numpy_writes(
-        plan, parts, width, count=count, wide=wide, shift=shift
-    )
+    assert_kernel_writes_what_numpy_writes(plan, parts, width, count=count, wide=wide, shift=shift)
 
 
 @pytest.mark.skipif(KERNELS is None, reason="kernels not built")
