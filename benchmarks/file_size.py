@@ -61,7 +61,7 @@ def sizes(folder: Path) -> list[dict[str, Any]]:
         packed.save(path)
         entry = packed.entries["weight"]
         assert packed.cost.total == 8 * path.stat().st_size
-        bound = position_entropy(entry.plan.total, entry.kept)
+        bound = position_entropy(entry.total, entry.kept)
         content, cost = encode_sg(packed.entries, packed.same)
         rows.append(
             {

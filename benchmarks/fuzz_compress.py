@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 from sparsegate.files import compress, load, quantise_
-from sparsegate.files.sg.bytestream import varint
+from sparsegate_runtime.files.sg.bytestream import varint
 from sparsegate.graph import order_units_
 from sparsegate_lab.models import LeNet300
 from sparsegate_lab.train.provenance import machine, versions
@@ -257,7 +257,7 @@ def attempt(path: Path, content: bytes) -> str:
     try:
         packed = load(path, limit=LIMIT)
         found = packed.state_dict(limit=LIMIT)
-        shapes = {name: packed.entries[packed.same.get(name, name)].plan.shape for name in packed}
+        shapes = {name: packed.entries[packed.same.get(name, name)].shape for name in packed}
         outcome = "accepted"
         if {name: tuple(each.shape) for name, each in found.items()} != shapes:
             outcome = "fault: accepted with other shapes than described"

@@ -198,8 +198,7 @@ def _numbers(model: nn.Module, accelerator: Accelerator) -> dict[str, float]:
     content, cost = encode_sg(packed.entries, packed.same)
     entries = packed.entries.values()
     ideal = (
-        sum(position_entropy(entry.plan.total, entry.kept) + 32 * entry.kept for entry in entries)
-        / 8
+        sum(position_entropy(entry.total, entry.kept) + 32 * entry.kept for entry in entries) / 8
     )
     splits = {name: getattr(data, name).to(accelerator.device) for name in ("validation", "test")}
     there = copy.deepcopy(model).to(accelerator.device)
@@ -210,8 +209,8 @@ def _numbers(model: nn.Module, accelerator: Accelerator) -> dict[str, float]:
         "index_bits": cost.indices,
         "other_bits": cost.other,
         "of_values_and_position_entropy": round(len(content) / ideal, 4),
-        "weights": sum(entry.kept for entry in entries if len(entry.plan.shape) >= 2),
-        "biases": sum(entry.kept for entry in entries if len(entry.plan.shape) < 2),
+        "weights": sum(entry.kept for entry in entries if len(entry.shape) >= 2),
+        "biases": sum(entry.kept for entry in entries if len(entry.shape) < 2),
         **{
             name: accuracy(there, split, data.normalise, accelerator)
             for name, split in splits.items()

@@ -9,8 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes
 
-from sparsegate.files import FORMATS
-from sparsegate.files.format import Elements, Plan
+from sparsegate_runtime.files import FORMATS
+from sparsegate_runtime.files.format import Description, Elements
 
 every_format = pytest.mark.parametrize("name", list(FORMATS))
 shapes = st.one_of(
@@ -42,7 +42,7 @@ cases = st.tuples(
 
 def encoded(name, tensor):
     made = FORMATS[name].encode(tensor)
-    return Plan(tensor.shape, tensor.num_kept, made.settings), made.parts
+    return Description(tensor.shape, tensor.num_kept, made.settings), made.parts
 
 
 def decoded(name, plan, parts, width):
@@ -203,9 +203,9 @@ def test_a_plan_of_another_tensor_is_refused_or_gives_the_promised_number(
     tensor = elements(*case)
     plan, parts = encoded(name, tensor)
     for other in (
-        Plan(tensor.shape, kept, plan.settings),
-        Plan(shape, tensor.num_kept, plan.settings),
-        Plan(tensor.shape, tensor.num_kept, settings),
+        Description(tensor.shape, kept, plan.settings),
+        Description(shape, tensor.num_kept, plan.settings),
+        Description(tensor.shape, tensor.num_kept, settings),
     ):
         refused_or_whole(name, other, parts, tensor.bits.dtype)
 
@@ -217,7 +217,7 @@ def test_changed_settings_are_refused_or_give_the_promised_number(name, case, ch
     tensor = elements(*case)
     plan, parts = encoded(name, tensor)
     for key in plan.settings:
-        changed = Plan(
+        changed = Description(
             plan.shape, plan.kept, plan.settings | {key: change.draw(anything, label=key)}
         )
         refused_or_whole(name, changed, parts, tensor.bits.dtype)

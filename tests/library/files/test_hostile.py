@@ -25,7 +25,7 @@ import resource, sys, time
 from pathlib import Path
 import torch
 from torch import nn
-from sparsegate.compress import load
+from sparsegate.files import load
 
 path = Path(sys.argv[1])
 model = nn.Linear(3, 2)

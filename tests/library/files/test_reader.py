@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from sparsegate.files import FORMATS, compress, load
-from sparsegate.files.tensors import TYPES
+from sparsegate.files.tensors import INTEGERS, TYPES
 
 READER = Path(__file__).parents[3] / "docs" / "formats" / "read_sparse_safetensors.py"
 NARROW = {"F8_E4M3", "F8_E5M2", "BF16"}  # numpy has no such types
@@ -29,7 +29,7 @@ def read():
 
 
 def random(name, shape, density, seed):
-    kind, whole = TYPES[name]
+    kind, whole = TYPES[name], INTEGERS[TYPES[name].itemsize]
     generator = torch.Generator().manual_seed(seed)
     bits = torch.randint(
         1, 2 if kind is torch.bool else 127, shape, generator=generator, dtype=whole

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from torch import nn
 
 from sparsegate.files import compress, encode_sg, load, position_entropy, quantise_
-from sparsegate.files.sg.bytestream import varint
 from sparsegate.files.tensors import to_elements
 from sparsegate_lab.models import LeNet5
+from sparsegate_runtime.files.sg.bytestream import varint
 
 KINDS = [
     torch.float32,
@@ -92,14 +92,17 @@ def _parts(state):
     return packed.entries, packed.same
 
 
-def test_a_registered_model_is_named_in_a_few_bytes_whatever_the_order(tmp_path):
+def test_the_tensors_of_lenet5_are_listed_in_thirty_bytes_in_the_order_given(tmp_path):
     state = LeNet5().state_dict()
-    content, _ = encode_sg(*_parts(dict(sorted(state.items()))))
-    assert bytes([2, 10]) in content[3:8]  # model 2, ten classes
-    assert b"fc1.weight" not in content
-    back = through(dict(sorted(state.items())), tmp_path)
-    assert list(back) == list(state)
-    assert all(torch.equal(back[name], state[name]) for name in state)
+    content, _ = encode_sg(*_parts(state))
+    assert content[:3] == b"sg\x03"
+    assert b"conv1" in content[:40]  # the next names are coded as what differs: 2, fc1, 2
+    assert b"fc1" in content[:40]
+    assert b"weight" not in content
+    for ordered in (state, dict(sorted(state.items()))):
+        back = through(ordered, tmp_path)
+        assert list(back) == list(ordered)
+        assert all(torch.equal(back[name], state[name]) for name in state)
 
 
 def test_costs_sum_to_the_size_of_the_file():
@@ -217,11 +220,20 @@ def listed(rows, columns, side):
     )
 
 
+@pytest.mark.parametrize("shape", [(0, 2**40, 2**40), (2**47, 0, 2**47), (0,) * 3 + (2**62,)])
+def test_an_empty_tensor_of_odd_shape_is_refused(shape, tmp_path):
+    sizes = b"".join(map(varint, shape))
+    head = b"sg\x02" + varint(1) + varint(0) + varint(1) + varint(1) + b"w\x0b"
+    head += varint(len(shape)) + sizes + varint(0) + varint(0)
+    with pytest.raises(ValueError, match=r"odd\.sg: "):
+        load(forged(tmp_path / "odd.sg", head))
+
+
 def test_a_file_that_would_keep_one_lane_busy_for_hours_is_refused(tmp_path):
     kept = 2**14 * 2**14 - 1  # every bit is nearly certain, so that a few bytes would do
     head = listed(2**14, 2**14, varint(2) + varint(0) + varint(0) + varint(2 * kept))
     with pytest.raises(ValueError, match="lanes are too few"):
-        load(forged(tmp_path / "busy.sg", head))
+        load(forged(tmp_path / "busy.sg", head), limit=2**31)
 
 
 @pytest.mark.parametrize(
@@ -229,7 +241,7 @@ def test_a_file_that_would_keep_one_lane_busy_for_hours_is_refused(tmp_path):
     [
         (varint(2) + varint(0) + varint(0) + varint(1), "keeps nothing"),
         (varint(2) + varint(1) + varint(0), "no row or column"),
-        (varint(2) + varint(3), "more than"),  # flags that nobody has told
+        (varint(2) + varint(3), "more than"),  # flags that are not there
         (varint(2) + varint(2) + varint(3) + varint(3) + varint(2), "does not fit"),
         (varint(2) + varint(0) + varint(0) + varint(2 * 600 * 7 + 3), "more than"),
         (varint(2) + varint(0) + varint(0) + varint(5), "by order"),

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparsegate.files import compress, load
-from sparsegate.files.tensors import TYPES, num_bytes
+from sparsegate.files.tensors import INTEGERS, TYPES
+from sparsegate_runtime.files import bits_type, num_bytes
 
 every_type = pytest.mark.parametrize("name", list(TYPES))
 SPECIAL = {
@@ -28,7 +29,7 @@ SPECIAL = {
 
 def random(name, shape, density, seed):
     """Random bits of a type, this fraction of them not zero."""
-    kind, whole = TYPES[name]
+    kind, whole = TYPES[name], INTEGERS[TYPES[name].itemsize]
     generator = torch.Generator().manual_seed(seed)
     high = 2 if kind is torch.bool else torch.iinfo(whole).max
     bits = torch.randint(-high if high > 2 else 1, high, shape, generator=generator, dtype=whole)
@@ -63,22 +64,22 @@ def test_not_a_number_infinity_and_denormals_come_back_bit_for_bit(
 @pytest.mark.parametrize("name", ["F8_E4M3", "F8_E5M2", "F16", "BF16", "F32", "F64"])
 @pytest.mark.parametrize("shape", [(), (5,), (50, 50)])
 def test_a_negative_zero_is_a_zero_like_any_other(name, shape, through_a_file, same_bits):
-    kind, whole = TYPES[name]
+    kind, whole = TYPES[name], INTEGERS[TYPES[name].itemsize]
     negative = torch.full(shape, torch.iinfo(whole).min, dtype=whole).view(kind)
     assert same_bits(through_a_file({"w": negative})["w"], torch.zeros(shape, dtype=kind))
 
 
 @pytest.mark.parametrize("name", ["I8", "I16", "I32", "I64", "U8"])
 def test_a_whole_number_with_the_bits_of_a_negative_zero_is_none(name, through_a_file, same_bits):
-    kind, whole = TYPES[name]
+    kind, whole = TYPES[name], INTEGERS[TYPES[name].itemsize]
     tensor = torch.tensor([0, torch.iinfo(whole).min, 1], dtype=whole).view(kind)
     assert same_bits(through_a_file({"w": tensor})["w"], tensor)
 
 
 @every_type
 def test_a_type_and_its_whole_number_are_equally_wide(name):
-    kind, whole = TYPES[name]
-    assert kind.itemsize == whole.itemsize
+    kind, whole = TYPES[name], INTEGERS[TYPES[name].itemsize]
+    assert kind.itemsize == whole.itemsize == bits_type(name).itemsize
     assert num_bytes(name, (3, 5)) == torch.zeros(3, 5, dtype=kind).nbytes
 
 

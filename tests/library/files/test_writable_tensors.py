@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from sparsegate.files.writable_tensors import plain_memory
+from sparsegate.files.writable_tensors import writable_tensors
 
 
 class OwnWay(nn.Linear):
@@ -20,7 +20,7 @@ def with_hook(register):
 
 def test_a_plain_layer_is_plain_and_what_is_written_to_its_memory_is_its_weight():
     layer = nn.Linear(2, 2)
-    plain_memory(layer)["weight"].fill_(7)
+    writable_tensors(layer)["weight"].fill_(7)
     assert layer.weight.tolist() == [[7, 7], [7, 7]]
 
 
@@ -48,7 +48,7 @@ def test_a_plain_layer_is_plain_and_what_is_written_to_its_memory_is_its_weight(
     ],
 )
 def test_a_layer_with_a_way_of_its_own_is_left_to_torch_and_its_neighbours_are_not(layer):
-    found = set(plain_memory(nn.Sequential(layer, nn.Linear(3, 3, bias=False))))
+    found = set(writable_tensors(nn.Sequential(layer, nn.Linear(3, 3, bias=False))))
     assert found - {"0.bias"} == {"1.weight"}
     assert "0.bias" not in found or isinstance(layer, nn.Conv2d)
 
@@ -56,9 +56,9 @@ def test_a_layer_with_a_way_of_its_own_is_left_to_torch_and_its_neighbours_are_n
 def test_a_hook_on_a_model_covers_all_that_is_in_it():
     model = nn.Sequential(nn.Sequential(nn.Linear(2, 2)), nn.Linear(2, 2))
     model.register_load_state_dict_pre_hook(lambda *arguments: None)
-    assert plain_memory(model) == {}
+    assert writable_tensors(model) == {}
 
 
 def test_a_name_that_begins_like_that_of_a_special_layer_is_plain():
     model = nn.ModuleDict({"a": nn.BatchNorm1d(2), "ab": nn.Linear(2, 2)})
-    assert sorted(plain_memory(model)) == ["ab.bias", "ab.weight"]
+    assert sorted(writable_tensors(model)) == ["ab.bias", "ab.weight"]

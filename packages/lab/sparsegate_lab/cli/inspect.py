@@ -45,11 +45,11 @@ def bars(packed: Packed) -> list[str]:
     weights = {
         name: entry
         for name, entry in packed.entries.items()
-        if len(entry.plan.shape) >= 2 and entry.plan.total
+        if len(entry.shape) >= 2 and entry.total
     }
     width = max(map(len, weights), default=0)
     return [
-        f"{name:{width}}  {_bar(entry.kept / entry.plan.total)} {100 * entry.kept / entry.plan.total:6.2f} % kept"
+        f"{name:{width}}  {_bar(entry.kept / entry.total)} {100 * entry.kept / entry.total:6.2f} % kept"
         for name, entry in weights.items()
     ]
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from torch import nn
 
-from sparsegate.files import Packed, matching_model
-from sparsegate_lab.models import MODELS
+from sparsegate.files import Packed
+from sparsegate_lab.models import MODELS, matching_model
 
 from .network_file import open_network, settings_around
 
@@ -32,8 +32,7 @@ def model_of(packed: Packed, name: str | None = None) -> tuple[str, nn.Module] |
     """The registered model that has the network's tensors, with the network in it, after its name; or none."""
     entries = {key: packed.entries[packed.same.get(key, key)] for key in packed}
     shapes = {
-        key: (OTHER_FLOATS.get(each.dtype, each.dtype), each.plan.shape)
-        for key, each in entries.items()
+        key: (OTHER_FLOATS.get(each.dtype, each.dtype), each.shape) for key, each in entries.items()
     }
     found = matching_model(shapes)
     if name is not None and (found is None or found[0] != name):

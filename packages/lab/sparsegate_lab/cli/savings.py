@@ -77,7 +77,7 @@ def _forms(state: dict[str, Tensor]) -> str:
     packed = compress(state)
     dense = sum(entry.num_bytes for entry in packed.entries.values())
     words = f"{dense:,} dense, {packed.cost.total // 8:,} as .sparse.safetensors"
-    if sum(entry.plan.total for entry in packed.entries.values()) > MAX_ELEMENTS:
+    if sum(entry.total for entry in packed.entries.values()) > MAX_ELEMENTS:
         return words
     few = compress(quantised(state, BITS))
     tight, tighter = (len(encode_sg(each.entries, each.same)[0]) for each in (packed, few))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from torch import nn
 
+from sparsegate_runtime.files import Shapes
 from sparsegate_runtime.registry import Registry
 
 from .alexnet import AlexNet
 from .alexnet_torchvision import AlexNetTorchvision
+from .architectures import match, register
 from .lenet5 import LeNet5
 from .lenet5_lasagne import LeNet5Lasagne
 from .lenet300 import LeNet300
@@ -31,6 +33,14 @@ MODELS: Registry[type[nn.Module]] = Registry(
 )
 """Each is built with `num_classes` and says in `image_shape` what it takes."""
 
+register(MODELS)
+
+
+def matching_model(shapes: Shapes) -> tuple[str, int] | None:
+    """Name and number of classes of the registered model with these tensors, in any order."""
+    return match(MODELS, shapes)
+
+
 __all__ = [
     "MODELS",
     "VGG16",
@@ -42,5 +52,6 @@ __all__ = [
     "ResNet20",
     "VGG16Small",
     "load_weights_",
+    "matching_model",
     "read_state_dict",
 ]

@@ -29,7 +29,7 @@ def view_network(folder: Path, record: Record) -> NetworkView:
         )
     packed = _packed(place)
     browser, why = _browser(record, packed)
-    weights = {name: entry for name, entry in packed.entries.items() if len(entry.plan.shape) >= 2}
+    weights = {name: entry for name, entry in packed.entries.items() if len(entry.shape) >= 2}
     sizes = {path.name.removeprefix("network"): path.stat().st_size for path in place.packed}
     # A run that packed nothing would make this file.
     sizes = sizes or {".sparse.safetensors": packed.cost.total // 8}
@@ -55,8 +55,8 @@ def _packed(place: RunFolder) -> Packed:
 
 
 def _bits(name: str, entry: Entry) -> TensorBits:
-    cost, shape = entry.cost, entry.plan.shape
-    bound = position_entropy(entry.plan.total, entry.kept)
+    cost, shape = entry.cost, entry.shape
+    bound = position_entropy(entry.total, entry.kept)
     return TensorBits(
         name,
         shape,

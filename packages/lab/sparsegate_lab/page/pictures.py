@@ -7,7 +7,7 @@ from math import ceil, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsegate.files import Entry
+from sparsegate.files import Entry, unpack_tensor
 from sparsegate_lab.report import Filters, Mask
 
 MAX_BITS = 2**19  # a larger mask is shown coarsely
@@ -17,7 +17,7 @@ MAX_FILTERS = 64
 
 def mask_of(name: str, entry: Entry) -> Mask:
     """The mask of a weight: every element as a bit, or if there are too many, how much is kept of every block."""
-    rows, total = entry.plan.shape[0], entry.plan.total
+    rows, total = entry.shape[0], entry.total
     mask = entry.mask().reshape(rows, -1)
     columns = mask.shape[1]
     if total <= MAX_BITS:
@@ -31,9 +31,9 @@ def mask_of(name: str, entry: Entry) -> Mask:
 def filters_of(weights: dict[str, Entry]) -> Filters | None:
     """The first convolution's filters, channel by channel; nothing if there is none."""
     for name, entry in weights.items():
-        if len(entry.plan.shape) == 4 and min(entry.plan.shape[2:]) > 1:
-            height, width = entry.plan.shape[2:]
-            each = entry.tensor().float().reshape(-1, height * width)[:MAX_FILTERS]
+        if len(entry.shape) == 4 and min(entry.shape[2:]) > 1:
+            height, width = entry.shape[2:]
+            each = unpack_tensor(entry).float().reshape(-1, height * width)[:MAX_FILTERS]
             return Filters(
                 name.removesuffix(".weight"), height, width, tuple(map(tuple, each.tolist()))
             )

@@ -1,13 +1,21 @@
-"""Files that are truly smaller, accounted for to the bit."""
+"""Stores networks in files that are truly smaller, and accounts for every bit."""
 
-from .container import encode_safetensors
-from .cost import Cost, position_entropy
-from .entry import FORMATS, Entry
-from .format import Format
-from .network import Packed, compress, load
+import torch
+
+from sparsegate_runtime import threads
+from sparsegate_runtime.files import (
+    FORMATS,
+    Cost,
+    Entry,
+    Format,
+    encode_safetensors,
+    encode_sg,
+    position_entropy,
+)
+
+from .packed import Packed, compress, load
 from .quantise import quantise_
-from .sg.head import matching_model
-from .sg.write import encode_sg
+from .tensors import pack_tensor, type_name, unpack_tensor
 from .tune import shared_values, tune_
 
 __all__ = [
@@ -20,9 +28,13 @@ __all__ = [
     "encode_safetensors",
     "encode_sg",
     "load",
-    "matching_model",
+    "pack_tensor",
     "position_entropy",
     "quantise_",
     "shared_values",
     "tune_",
+    "type_name",
+    "unpack_tensor",
 ]
+
+threads.follow(torch.get_num_threads)

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from sparsegate.gates import check_finished
-
-from .format import Array
+from sparsegate_runtime.files import Array
 
 ROUNDS = 50
 

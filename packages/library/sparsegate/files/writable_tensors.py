@@ -1,4 +1,4 @@
-"""The memory of a model's tensors that nobody minds being written to."""
+"""Finds the tensors of a model that a loader may write to directly."""
 
 from __future__ import annotations
 
@@ -7,36 +7,36 @@ from torch import Tensor, nn
 
 from .tensors import NAMES
 
+HOOKS = (
+    "_load_state_dict_pre_hooks",
+    "_load_state_dict_post_hooks",
+    "_state_dict_hooks",
+    "_state_dict_pre_hooks",
+)
+METHODS = ("_load_from_state_dict", "load_state_dict", "_save_to_state_dict", "state_dict")
 
-def plain_memory(model: nn.Module) -> dict[str, Tensor]:
-    """Tensors that `load_state_dict` would only copy into: of modules that load in the ordinary way, on the CPU.
 
-    >>> list(plain_memory(nn.Sequential(nn.Linear(2, 1), nn.BatchNorm1d(1))))  # a norm has a way of its own
+def writable_tensors(model: nn.Module) -> dict[str, Tensor]:
+    """The CPU tensors that `load_state_dict` would only copy into.
+
+    >>> list(writable_tensors(nn.Sequential(nn.Linear(2, 1), nn.BatchNorm1d(1))))
     ['0.weight', '0.bias']
+
+    Modules that customize loading or saving, such as BatchNorm, are left out with their children.
     """
-    special = tuple(_dotted(name) for name, module in model.named_modules() if _is_special(module))
+    prefixes = [
+        f"{name}." if name else "" for name, module in model.named_modules() if _is_custom(module)
+    ]
     return {
         name: tensor
         for name, tensor in model.state_dict().items()
-        if not name.startswith(special) and _is_plain(tensor)
+        if not name.startswith(tuple(prefixes)) and _is_plain(tensor)
     }
 
 
-def _dotted(name: str) -> str:
-    return f"{name}." if name else ""
-
-
-def _is_special(module: nn.Module) -> bool:
-    """Whether a module has a say in how it, or a module in it, is stored or loaded."""
-    hooks = (
-        "_load_state_dict_pre_hooks",
-        "_load_state_dict_post_hooks",
-        "_state_dict_hooks",
-        "_state_dict_pre_hooks",
-    )
-    methods = ("_load_from_state_dict", "load_state_dict", "_save_to_state_dict", "state_dict")
-    own = any(getattr(type(module), name) is not getattr(nn.Module, name) for name in methods)
-    return own or any(getattr(module, name) for name in hooks)
+def _is_custom(module: nn.Module) -> bool:
+    overrides = any(getattr(type(module), name) is not getattr(nn.Module, name) for name in METHODS)
+    return overrides or any(getattr(module, name) for name in HOOKS)
 
 
 def _is_plain(tensor: object) -> bool:

@@ -1,0 +1,38 @@
+"""Recognizes registered models by their tensors, and tells readers of old files which tensors they have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache, partial
+
+import torch
+from torch import nn
+
+from sparsegate.files import type_name
+from sparsegate_runtime.files import Shapes, register_architectures
+
+
+def shapes_of(model: type[nn.Module], num_classes: int) -> Shapes:
+    """Type and shape of every tensor of a model, in the order of its state dict."""
+    with torch.device("meta"):
+        state = model(num_classes=num_classes).state_dict()
+    return {name: (type_name(tensor), tuple(tensor.shape)) for name, tensor in state.items()}
+
+
+def match(models: Mapping[str, type[nn.Module]], shapes: Shapes) -> tuple[str, int] | None:
+    """Name and number of classes of the model that has these tensors, in any order."""
+    classes = list(shapes.values())[-1][1][:1] if shapes else ()
+    for name, model in models.items() if classes else ():
+        if shapes.keys() == _names_of(model) and shapes_of(model, classes[0]) == shapes:
+            return name, classes[0]
+    return None
+
+
+def register(models: Mapping[str, type[nn.Module]]) -> None:
+    """Makes `.sg` files of version 2 readable that name one of these models."""
+    register_architectures({name: partial(shapes_of, model) for name, model in models.items()})
+
+
+@cache
+def _names_of(model: type[nn.Module]) -> frozenset[str]:
+    return frozenset(shapes_of(model, 2))

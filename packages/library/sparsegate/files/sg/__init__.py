@@ -1,1 +1,0 @@
-"""The entropy-coded container, *.sg."""

@@ -1,0 +1,1 @@
+"""Reads and writes *.sg files, whose content is entropy-coded."""
