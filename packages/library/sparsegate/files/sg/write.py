@@ -6,9 +6,8 @@ import zlib
 from pathlib import Path
 
 import numpy as np
-from typing_extensions import Buffer
 
-from sparsegate_runtime.atomic import write_atomically
+from sparsegate_runtime.atomic import Content, write_atomically
 
 from ..cost import Cost
 from ..entry import Entry
@@ -36,7 +35,7 @@ def encode_sg(entries: dict[str, Entry], same: dict[str, str]) -> tuple[bytes, C
     return b"".join(pieces), cost
 
 
-def _encoded(entries: dict[str, Entry], same: dict[str, str]) -> tuple[list[Buffer], Cost]:
+def _encoded(entries: dict[str, Entry], same: dict[str, str]) -> tuple[list[Content], Cost]:
     """The file in pieces, so that a large one need not be copied into one, and where its bits go."""
     shapes: Shapes = {name: (entry.dtype, entry.plan.shape) for name, entry in entries.items()}
     model = None if same else matching_model(shapes)
@@ -54,7 +53,7 @@ def _encoded(entries: dict[str, Entry], same: dict[str, str]) -> tuple[list[Buff
         + varint(len(tables))
         + b"".join([*tables, *sides])
     )
-    pieces: list[Buffer] = [
+    pieces: list[Content] = [
         head,
         states.astype("<u4").tobytes(),
         *(each.data.cast("B") for each in words if len(each)),
