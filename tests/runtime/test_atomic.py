@@ -1,6 +1,7 @@
 """Files are written completely or not at all, also when the kernel refuses."""
 
 import os
+import stat
 import subprocess
 import sys
 
@@ -102,7 +103,7 @@ def test_the_folder_is_synced_after_the_rename(monkeypatch, tmp_path):
     replace, fsync = os.replace, os.fsync
 
     def note_fsync(descriptor):
-        kind = "folder" if os.path.isdir(f"/proc/self/fd/{descriptor}") else "file"
+        kind = "folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file"
         events.append(kind)
         fsync(descriptor)
 
