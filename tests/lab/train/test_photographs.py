@@ -12,7 +12,7 @@ from sparsegate_lab.cli import main
 from sparsegate_lab.data import IMAGENET, Fit, Flip, Jitter, RandomCrop, Shift, load_data
 from sparsegate_lab.methods import Dense, LearnedGates
 from sparsegate_lab.record import Record
-from sparsegate_lab.train import Run, Watcher, augments_of, train, view_of
+from sparsegate_lab.train import Run, Watcher, augments_of, normaliser_of, train
 
 GATED = LearnedGates(penalty=Penalty(count=4.0), gate_lr=3000.0, ramp=0.0)
 small = partial(
@@ -123,6 +123,8 @@ def test_a_runs_changes_follow_from_its_settings(photographs, monkeypatch):
     assert augments_of(run) == (Shift(4), Flip(), RandomCrop((32, 32), 0.5), Jitter(0.2))
     assert augments_of(Run()) == (Shift(2),)
     data = load_data(run.data)
-    assert view_of(run, data) == Fit((32, 32), data.normalise)
-    assert view_of(dataclasses.replace(run, normalise="imagenet"), data) == Fit((32, 32), IMAGENET)
-    assert view_of(run, data)(data.test.images).shape == (6, 3, 32, 32)
+    assert normaliser_of(run, data) == Fit((32, 32), data.normalise)
+    assert normaliser_of(dataclasses.replace(run, normalise="imagenet"), data) == Fit(
+        (32, 32), IMAGENET
+    )
+    assert normaliser_of(run, data)(data.test.images).shape == (6, 3, 32, 32)

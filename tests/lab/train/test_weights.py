@@ -19,7 +19,7 @@ CLOSING = LearnedGates(penalty=Penalty(count=4.0), gate_lr=400.0, ramp=0.0, free
 class Full(Dense):
     """Asks for more memory than there is, as a large batch does on a GPU."""
 
-    def before_step(self, model, optimizer, progress):
+    def before_step(self, model, optimizers, progress):
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 9.00 GiB")
 
 
