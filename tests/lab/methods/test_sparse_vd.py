@@ -47,7 +47,7 @@ def test_learning_rates_fall_in_a_line(training):
 
 def test_a_high_price_drives_weights_out_that_the_task_does_not_need(training):
     method, model = prepared(num_images=1, wait=0.0, ramp=0.0, variance_lr=0.1)
-    sgd, optimizer = method.optimizers(model, training)
+    _, optimizer = method.optimizers(model, training)
     for _ in range(500):
         method.loss_term(model, 1.0).backward()
         optimizer.step()

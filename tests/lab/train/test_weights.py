@@ -144,7 +144,7 @@ def test_checkpoints_can_be_written_less_often(small, tmp_path):
     train(run, folder=tmp_path, save_every=2)
     steps = sorted(int(path.stem.removeprefix("step-")) for path in tmp_path.rglob("step-*"))
     assert steps == [2 * 9, 4 * 9]
-    with pytest.raises(ValueError, match="save_every is a number of epochs, at least 1, got 0"):
+    with pytest.raises(ValueError, match="save_every is at least 1 epoch, got 0"):
         train(run, folder=tmp_path, save_every=0)
 
 
