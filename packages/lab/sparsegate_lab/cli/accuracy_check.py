@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from sparsegate.files import tune_
 from sparsegate_lab.data import Storing, load_data
-from sparsegate_lab.train import Batches, Run, accuracy, augments_of, empty_network, view_of
+from sparsegate_lab.train import Batches, Run, accuracy, augments_of, empty_network, normaliser_of
 
 
 class Trial:
@@ -19,7 +19,7 @@ class Trial:
     def __init__(self, settings: dict[str, Any]) -> None:
         self._run = run = Run.from_json(settings)
         self._data = load_data(run.data, Storing(run.stored_size, run.bad_images))
-        self._view = view_of(run, self._data)
+        self._view = normaliser_of(run, self._data)
 
     def accuracies(self, state: dict[str, Tensor]) -> str:
         """Validation and test accuracy, in words."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sparsegate_lab.frontier import Frontier
+from sparsegate_lab.study import Study
 
 from .speed_plot import ENDINGS
 
 
-def plot_frontier(frontier: Frontier, path: Path) -> list[Path]:
+def plot_frontier(study: Study, path: Path) -> list[Path]:
     """Writes the plot beside a path, as SVG and as PNG, and says where; nothing where matplotlib is missing."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -19,10 +19,10 @@ def plot_frontier(frontier: Frontier, path: Path) -> list[Path]:
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots()
-    best = frontier.best()
+    best = study.frontier()
     axes.plot(
-        [each.kept for each in frontier.records],
-        [each.test for each in frontier.records],
+        [each.kept for each in study.records],
+        [each.test for each in study.records],
         "o",
         alpha=0.4,
     )
@@ -33,9 +33,7 @@ def plot_frontier(frontier: Frontier, path: Path) -> list[Path]:
         color="black",
         label="best by validation",
     )
-    axes.set(
-        xscale="log", xlabel="weights", ylabel="test accuracy in per cent", title=frontier.title
-    )
+    axes.set(xscale="log", xlabel="weights", ylabel="test accuracy in per cent", title=study.title)
     axes.grid(visible=True, alpha=0.3)
     axes.legend(loc="lower right")
     paths = [path.with_suffix(ending) for ending in ENDINGS]

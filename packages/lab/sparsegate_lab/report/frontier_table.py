@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import io
 
-from sparsegate_lab.frontier import Frontier
 from sparsegate_lab.record import Record
+from sparsegate_lab.study import Study
 
 from .table import Row
 
@@ -22,10 +22,10 @@ HEADS: Row = (
 )
 
 
-def frontier_table(frontier: Frontier) -> list[Row]:
+def frontier_table(study: Study) -> list[Row]:
     """The heads and a row for every member, fewest weights first."""
-    best = {record.name for record in frontier.best()}
-    ordered = sorted(frontier.records, key=lambda record: record.kept)
+    best = {record.name for record in study.frontier()}
+    ordered = sorted(study.records, key=lambda record: record.kept)
     return [HEADS, *(_row(record, record.name in best) for record in ordered)]
 
 
