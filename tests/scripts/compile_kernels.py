@@ -10,7 +10,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from sparsegate.fused import kernels as fused_kernels
+from sparsegate.optimizers import kernels as fused_kernels
 from sparsegate.runtime.cuda import (
     chunk_kernels as triton_chunk_kernels,
 )
