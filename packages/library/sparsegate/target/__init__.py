@@ -1,7 +1,8 @@
 """Targets: what training should end on, and the plan that finds the price for it."""
 
 from .cut import highest
+from .goal import fall
 from .plan import TargetPlan
 from .target import Found, Target, UnreachableTarget
 
-__all__ = ["Found", "Target", "TargetPlan", "UnreachableTarget", "highest"]
+__all__ = ["Found", "Target", "TargetPlan", "UnreachableTarget", "fall", "highest"]
