@@ -10,7 +10,6 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from sparsegate.fused import GatedSGD, take_over_
 from sparsegate.gates import (
     Constant,
     Draw,
@@ -25,7 +24,7 @@ from sparsegate.gates import (
     require_gates,
     weights,
 )
-from sparsegate.optimizer import GateSGD
+from sparsegate.optimizers import GatedSGD, GateSGD, take_over_
 from sparsegate.price import Penalty
 from sparsegate.schedule import cosine, ramp
 from sparsegate.sharded import whole

@@ -7,9 +7,9 @@ import torch
 from torch import nn
 
 import sparsegate as sg
-from sparsegate.fused.cached_launch import Convoy, convoy_of
-from sparsegate.fused.launch import Row
-from sparsegate.fused.move import Moved, Pace, move
+from sparsegate.optimizers.cached_launch import CachedLaunch, cached_launch_of
+from sparsegate.optimizers.launch import Update
+from sparsegate.optimizers.step import GatedWeight, Rates, step_gated_
 from sparsegate.price import Slope
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -23,37 +23,37 @@ def rows_and_state(*, small=False):
     draw = torch.Generator().manual_seed(0)
     rows, state = [], {}
     for shape in SHAPES:
-        weight, speed, gate_speed, grad = (
+        weight, velocity, gate_velocity, grad = (
             torch.randn(shape, generator=draw).to(DEVICE) for _ in range(4)
         )
         gate = torch.rand(shape, generator=draw).to(DEVICE)
         weight.grad = grad
         if small:
-            gate, gate_speed = gate.half(), gate_speed.bfloat16()
-        state[weight] = {"momentum_buffer": speed, "gate_momentum_buffer": gate_speed}
-        rows.append(Row(Moved(weight, speed, gate, gate_speed), grad))
+            gate, gate_velocity = gate.half(), gate_velocity.bfloat16()
+        state[weight] = {"momentum_buffer": velocity, "gate_momentum_buffer": gate_velocity}
+        rows.append(Update(GatedWeight(weight, velocity, gate, gate_velocity), grad))
     return rows, state
 
 
 @needs_triton
-def test_a_convoy_moves_every_weight_as_plain_torch_does():
+def test_a_cached_launch_moves_every_weight_as_plain_torch_does():
     (mine, state), (other, _) = rows_and_state(), rows_and_state()
-    convoy = Convoy(mine, state)
-    convoy.move(convoy.grads(), SLOPES, RATES, seed=0)
+    cached = CachedLaunch(mine, state)
+    cached.step(cached.grads(), SLOPES, RATES, seed=0)
     for (parts, grad), slope in zip(other, SLOPES, strict=True):
-        move(parts, grad, Pace(*RATES, slope))
+        step_gated_(parts, grad, Rates(*RATES, slope))
     for one, two in zip(mine, other, strict=True):
         torch.testing.assert_close(tuple(one.parts), tuple(two.parts), rtol=1e-5, atol=1e-6)
 
 
 @needs_triton
-def test_gates_of_16_bits_in_a_convoy_stay_within_one_spacing_of_where_they_should_be():
+def test_gates_of_16_bits_in_a_cached_launch_stay_within_one_spacing_of_where_they_should_be():
     (mine, state), (other, _) = rows_and_state(small=True), rows_and_state(small=True)
-    convoy = Convoy(mine, state)
-    convoy.move(convoy.grads(), SLOPES, RATES, seed=5)
+    cached = CachedLaunch(mine, state)
+    cached.step(cached.grads(), SLOPES, RATES, seed=5)
     for (parts, grad), slope, (moved, _) in zip(other, SLOPES, mine, strict=True):
-        wide = Moved(*(each.float() for each in parts))
-        move(wide, grad, Pace(*RATES, slope))
+        wide = GatedWeight(*(each.float() for each in parts))
+        step_gated_(wide, grad, Rates(*RATES, slope))
         assert float((moved.gate.float() - wide.gate).abs().max()) < 2**-10
         torch.testing.assert_close(moved.weight, wide.weight, rtol=1e-5, atol=1e-6)
 
@@ -81,11 +81,11 @@ def move_gate(parts, state):
 
 
 def replace_speed(parts, state):
-    state["momentum_buffer"] = parts.speed.clone()
+    state["momentum_buffer"] = parts.velocity.clone()
 
 
-def replace_gate_speed(parts, state):
-    state["gate_momentum_buffer"] = parts.gate_speed.clone()
+def replace_gate_velocity(parts, state):
+    state["gate_momentum_buffer"] = parts.gate_velocity.clone()
 
 
 @pytest.mark.parametrize(
@@ -97,22 +97,22 @@ def replace_gate_speed(parts, state):
         move_weight,
         move_gate,
         replace_speed,
-        replace_gate_speed,
+        replace_gate_velocity,
     ],
 )
 def test_what_is_not_where_it_was_is_noticed(change):
     rows, state = rows_and_state()
-    convoy = Convoy(rows, state)
-    assert all(one is row.grad for one, row in zip(convoy.grads(), rows, strict=True))
+    cached = CachedLaunch(rows, state)
+    assert all(one is row.grad for one, row in zip(cached.grads(), rows, strict=True))
     change(rows[0].parts, state[rows[0].parts.weight])
-    assert convoy.grads() is None
+    assert cached.grads() is None
 
 
 def test_a_gradient_elsewhere_is_taken_from_there():
     rows, state = rows_and_state()
-    convoy = Convoy(rows, state)
+    cached = CachedLaunch(rows, state)
     rows[1].parts.weight.grad = rows[1].grad.clone()
-    assert convoy.grads()[1] is rows[1].parts.weight.grad
+    assert cached.grads()[1] is rows[1].parts.weight.grad
 
 
 @pytest.mark.skipif(DEVICE == "cpu", reason="needs a GPU")
@@ -125,7 +125,7 @@ def test_steps_on_a_gpu_are_those_of_plain_torch_also_after_a_state_was_loaded()
         for number in range(6):
             model(torch.ones(2, 8, device=DEVICE)).square().sum().backward()
             if not fast:
-                optimizer._convoy = None
+                optimizer._cached = None
             optimizer.step()
             optimizer.zero_grad()
             if number == 3:
@@ -137,12 +137,12 @@ def test_steps_on_a_gpu_are_those_of_plain_torch_also_after_a_state_was_loaded()
 def test_another_state_or_list_of_parameters_is_noticed():
     rows, state = rows_and_state()
     params = [row.parts.weight for row in rows]
-    convoy = Convoy(rows, state, params)
-    assert convoy.comes_from(state, params)
-    assert not convoy.comes_from(dict(state), params)
-    assert not convoy.comes_from(state, list(params))
+    cached = CachedLaunch(rows, state, params)
+    assert cached.comes_from(state, params)
+    assert not cached.comes_from(dict(state), params)
+    assert not cached.comes_from(state, list(params))
 
 
-def test_what_lies_on_a_cpu_makes_no_convoy():
+def test_what_lies_on_a_cpu_makes_no_cached():
     rows, state = rows_and_state()
-    assert (convoy_of(rows, state) is None) == (DEVICE == "cpu")
+    assert (cached_launch_of(rows, state, shifted=False) is None) == (DEVICE == "cpu")

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import sparsegate as sg
-from sparsegate.fused import take_over_
+from sparsegate.optimizers import take_over_
 
 
 def network(seed=0, **settings):

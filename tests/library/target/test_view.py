@@ -7,7 +7,7 @@ from torch import nn
 
 from sparsegate.files import compress
 from sparsegate.gates import finish, gate, gates
-from sparsegate.target.size import file_bytes, masked_state
+from sparsegate.target.view import file_bytes, masked_state
 
 
 class Tied(nn.Module):

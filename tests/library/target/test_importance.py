@@ -8,8 +8,9 @@ from torch import nn
 from torch.nn import functional as F
 
 from sparsegate.gates import Constant, gate, gates, weights
-from sparsegate.optimizer import GateSGD
-from sparsegate.target import Target, place_
+from sparsegate.optimizers import GateSGD
+from sparsegate.target import Target
+from sparsegate.target.plan import set_by_importance_
 
 STEPS, BEGIN = 40, 8
 TARGET = Target(keep=0.2, begin=BEGIN / STEPS, travel=1e-3, listen=True)
@@ -39,7 +40,7 @@ def trained(model: nn.Module, optimizer: GateSGD, steps: range) -> list[list[tor
 
 def test_the_gate_with_the_largest_pushes_is_at_one_and_all_are_open_in_their_order_over_all_layers():
     one, other = torch.zeros(3), torch.zeros(2)
-    place_([one, other], [torch.tensor([1e-6, 0.0, 1e-30]), torch.tensor([1e-4, 1e-5])])
+    set_by_importance_([one, other], [torch.tensor([1e-6, 0.0, 1e-30]), torch.tensor([1e-4, 1e-5])])
     assert other[0] == 1
     assert other[0] > other[1] > one[0] > one[2] == one[1] > 0.5
     assert other[0] - other[1] == pytest.approx(1 / 32)

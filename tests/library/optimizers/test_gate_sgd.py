@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR
 
-from sparsegate.fused import GatedSGD
 from sparsegate.gates import gate, gates, weights
-from sparsegate.optimizer import GateSGD
+from sparsegate.optimizers import GatedSGD, GateSGD
 from sparsegate.price import Penalty
 from sparsegate.target import Target
 
@@ -253,7 +252,7 @@ def test_a_target_counts_steps_that_a_gradient_scaler_skips(skipped, unscales):
         loss(plain).backward()
         alone.step()
         alone.zero_grad()
-    assert optimizer.control.done == 20
+    assert optimizer.plan.done == 20
     assert optimizer.found.kept == 8
     assert skipped or optimizer.found == alone.found
 
@@ -279,7 +278,7 @@ def test_gates_that_another_optimiser_has_taken_over_are_an_error():
     model = network()
     GatedSGD(model)
     with pytest.raises(
-        ValueError, match="GatedSGD has taken these gates over, and they get no gradients"
+        ValueError, match="GatedSGD has taken over these gates, and they get no gradients"
     ):
         GateSGD(model)
 

@@ -22,7 +22,7 @@ from sparsegate.gates import (
     gates,
     weights,
 )
-from sparsegate.optimizer import GateSGD
+from sparsegate.optimizers import GateSGD
 from sparsegate.price import Penalty
 from sparsegate.target import Target
 from sparsegate.target.goal import falling
@@ -290,13 +290,13 @@ def test_what_a_target_needs_and_does_not_need():
         GateSGD(model, target=target, penalty=Penalty(), steps=5)
     with pytest.raises(ValueError, match="needs steps="):
         GateSGD(model, target=target)
-    with pytest.raises(ValueError, match="number of steps in the whole training, got 0"):
+    with pytest.raises(ValueError, match="number of steps of the whole training, got 0"):
         GateSGD(model, target=target, steps=0)
-    with pytest.raises(ValueError, match="give GateSGD a target"):
+    with pytest.raises(ValueError, match="pass target= to the optimiser"):
         _ = GateSGD(model).found
     silent = GateSGD(model, target=target, steps=2, momentum=0.0)
     silent.step()
-    with pytest.raises(ValueError, match="do its gradients reach the gates"):
+    with pytest.raises(ValueError, match="gradients reach the gates"):
         silent.step()
     with pytest.raises(ValueError, match="needs judge="):
         GateSGD(model, target=Target(max_drop=1.0, baseline=99.0), steps=1).step()
@@ -307,7 +307,7 @@ def test_what_a_target_needs_and_does_not_need():
 
 def test_the_state_of_an_optimiser_without_a_target_is_refused_by_one_with_a_target():
     plain = GateSGD(gate(dense())).state_dict()
-    with pytest.raises(ValueError, match="has a target, the other none"):
+    with pytest.raises(ValueError, match="this one has a target and the saved optimiser has none"):
         Training(Target(keep=0.5)).gates.load_state_dict(plain)
 
 
