@@ -1,4 +1,4 @@
-"""Writes the tables of docs/results.md from the records in results/: python benchmarks/readme.py."""
+"""Writes the tables of docs/results.md from results/*.json: python benchmarks/readme.py."""
 
 from __future__ import annotations
 

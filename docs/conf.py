@@ -43,6 +43,7 @@ html_title = "sparsegate"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
+html_sidebars = {name: [] for name in ("tutorial", "results", "reproduction", "glossary")}
 html_theme_options = {
     "github_url": REPOSITORY,
     "logo": {"text": "sparsegate"},

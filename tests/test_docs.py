@@ -107,7 +107,9 @@ def test_enough_pages_show_commands():
 
 def test_every_public_name_is_in_the_reference_once():
     text = "".join(page.read_text() for page in (DOCS / "reference").glob("*.md"))
-    documented = re.findall(r"^\.\. auto(?:function|class):: sparsegate\.(\w+)$", text, re.MULTILINE)
+    documented = re.findall(
+        r"^\.\. auto(?:function|class):: sparsegate\.(\w+)$", text, re.MULTILINE
+    )
     assert sorted(documented) == sorted(set(sg.__all__) - {"__version__"})
 
 
