@@ -3,6 +3,7 @@
 import posixpath
 import re
 from pathlib import Path
+from typing import Any
 
 from sphinx.application import Sphinx
 
@@ -60,6 +61,7 @@ html_theme_options = {
     "pygments_dark_style": "github-dark",
 }
 
+ATTRIBUTES = ("attribute", "data", "property")
 LINK = re.compile(r"\]\((\.\.?/[^)#\s]+)")
 
 
@@ -77,6 +79,20 @@ def link_to_repository(_app: Sphinx, docname: str, source: list[str]) -> None:
     source[0] = LINK.sub(replaced, source[0])
 
 
+def hide_colons(_app: Sphinx, what: str, _name: str, *rest: Any) -> None:
+    """Keeps napoleon from reading "what it is: more about it" as "type: description"."""
+    if what in ATTRIBUTES:
+        rest[-1][:] = [line.replace(":", "\0") for line in rest[-1]]
+
+
+def show_colons(_app: Sphinx, what: str, _name: str, *rest: Any) -> None:
+    """Undoes `hide_colons`."""
+    if what in ATTRIBUTES:
+        rest[-1][:] = [line.replace("\0", ":") for line in rest[-1]]
+
+
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
     app.connect("source-read", link_to_repository)
+    app.connect("autodoc-process-docstring", hide_colons, priority=400)  # napoleon has 500
+    app.connect("autodoc-process-docstring", show_colons, priority=600)
