@@ -1,4 +1,4 @@
-"""The README's numbers are those of the committed records."""
+"""The numbers on the page of results are those of the committed records."""
 
 import importlib.util
 import json
@@ -16,11 +16,11 @@ STUDIES = [
 ]
 
 
-def test_the_readmes_tables_are_made_from_the_records():
+def test_the_tables_of_results_are_made_from_the_records():
     spec = importlib.util.spec_from_file_location("readme", ROOT / "benchmarks" / "readme.py")
     readme = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(readme)
-    text = (ROOT / "README.md").read_text()
+    text = (ROOT / "docs" / "results.md").read_text()
     assert readme.filled(text) == text, "run python benchmarks/readme.py"
 
 
