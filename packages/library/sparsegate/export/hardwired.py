@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from sparsegate.fast_call import direct
+from sparsegate.fast_call import direct, readable
 
 from .build import build
 from .code import MAX_WEIGHTS, Code, Dtype, generate
@@ -43,7 +43,7 @@ class HardWired(nn.Module):
         shape = images.shape
         if shape[1:] != self._image or images.dtype is not torch.float32 or not images.is_cpu:
             raise ValueError(self._refusal(images))
-        images = images.contiguous()
+        images = readable(images)
         outputs = images.new_empty(shape[0], *self._outputs)
         self._run(images.data_ptr(), shape[0], outputs.data_ptr())
         return outputs

@@ -12,6 +12,7 @@
 
 #define MOST_DIMS 8
 #define LINE 64 /* bytes: where outputs begin */
+#define NEVER_MAPPED 65536 /* no process has memory at these first addresses */
 
 typedef int64_t (*Run)(const void *context, const float *in, float *out, int64_t count, int64_t num_threads);
 typedef void (*Wired)(const float *in, long count, float *out);
@@ -21,7 +22,8 @@ typedef struct {
     vectorcallfunc call;
     const Exchange *exchange;
     PyObject *tensor;                     /* the type torch.Tensor: none that is derived from it */
-    PyObject *grad_enabled, *num_threads; /* functions of torch */
+    PyObject *grad_enabled, *num_threads; /* functions of torch without arguments */
+    PyObject *is_neg;                     /* torch.Tensor.is_neg: DLPack does not pass on the negative bit */
     PyObject *hooks;                      /* a tuple of dictionaries, all of them empty in ordinary calls */
     PyObject *keep;                       /* what context points into */
     Run run;                              /* nothing for hard-wired code, which is context itself */
@@ -73,7 +75,9 @@ static Output *new_output(const Direct *self, int64_t count)
 static int is_wanted(const Direct *self, const Tensor *x)
 {
     int64_t step = 1;
-    if (x->device_type != ON_CPU || x->code != IS_FLOAT || x->bits != 32 || x->lanes != 1 || !x->data)
+    if (x->device_type != ON_CPU || x->code != IS_FLOAT || x->bits != 32 || x->lanes != 1)
+        return 0;
+    if ((uintptr_t)x->data < NEVER_MAPPED) /* freed: zero, or zero and the offset of a view */
         return 0;
     if (x->ndim != self->in_dims || x->shape[0] < 1)
         return 0;
@@ -95,10 +99,10 @@ static int is_hooked(const Direct *self)
     return 0;
 }
 
-/* What a function of torch without arguments says, as a number; -1 if it fails. */
-static long asked(PyObject *function)
+/* What a function of torch returns, as a number; -1 if it fails. Without arguments if `arg` is NULL. */
+static long asked(PyObject *function, PyObject *arg)
 {
-    PyObject *answer = PyObject_CallNoArgs(function);
+    PyObject *answer = arg ? PyObject_CallOneArg(function, arg) : PyObject_CallNoArgs(function);
     long number = answer ? PyLong_AsLong(answer) : -1;
     Py_XDECREF(answer);
     return number;
@@ -123,12 +127,13 @@ static PyObject *call(PyObject *callable, PyObject *const *args, size_t nargsf, 
     Tensor x = {0};
     Output *out;
     void *made = NULL;
-    long grad, num_threads;
+    long grad, neg, num_threads;
     if (PyVectorcall_NARGS(nargsf) != 1 || names || (PyObject *)Py_TYPE(args[0]) != self->tensor || is_hooked(self))
         Py_RETURN_NOTIMPLEMENTED;
-    if ((grad = asked(self->grad_enabled)) < 0 || (num_threads = self->run ? asked(self->num_threads) : 1) < 0)
+    if ((grad = asked(self->grad_enabled, NULL)) < 0 || (neg = asked(self->is_neg, args[0])) < 0 ||
+        (num_threads = self->run ? asked(self->num_threads, NULL) : 1) < 0)
         return NULL;
-    if (grad)
+    if (grad || neg)
         Py_RETURN_NOTIMPLEMENTED;
     if (self->exchange->look(args[0], &x)) {
         PyErr_Clear();
@@ -195,6 +200,7 @@ static PyObject *make(PyTypeObject *type, PyObject *args, PyObject *names)
     Py_INCREF(self->tensor = tensor);
     Py_INCREF(self->grad_enabled = grad_enabled);
     Py_INCREF(self->num_threads = num_threads);
+    self->is_neg = PyObject_GetAttrString(tensor, "is_neg");
     Py_INCREF(self->hooks = hooks);
     Py_INCREF(self->keep = keep);
     self->exchange = PyCapsule_GetPointer(exchange, "dlpack_exchange_api");
@@ -214,6 +220,7 @@ static int traverse(PyObject *object, visitproc visit, void *arg)
     Py_VISIT(self->tensor);
     Py_VISIT(self->grad_enabled);
     Py_VISIT(self->num_threads);
+    Py_VISIT(self->is_neg);
     Py_VISIT(self->hooks);
     Py_VISIT(self->keep);
     return 0;
@@ -226,6 +233,7 @@ static void discard_direct(PyObject *object)
     Py_XDECREF(self->tensor);
     Py_XDECREF(self->grad_enabled);
     Py_XDECREF(self->num_threads);
+    Py_XDECREF(self->is_neg);
     Py_XDECREF(self->hooks);
     Py_XDECREF(self->keep);
     Py_TYPE(object)->tp_free(object);
