@@ -1,5 +1,7 @@
 """An output depends on its own input alone, bit for bit, whatever else is in the batch."""
 
+from itertools import pairwise
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -28,7 +30,7 @@ def linear_networks(draw):
     """A network of one to three linear layers, and its number of inputs."""
     widths = draw(st.lists(st.sampled_from((1, 3, 8, 16, 17, 40)), min_size=2, max_size=4))
     layers = []
-    for columns, rows in zip(widths, widths[1:], strict=False):
+    for columns, rows in pairwise(widths):
         layers += [nn.Linear(columns, rows, bias=draw(st.booleans())), nn.ReLU()]
     return nn.Sequential(*layers[: len(layers) - draw(st.integers(0, 1))]), (widths[0],)
 
