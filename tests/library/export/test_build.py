@@ -35,7 +35,7 @@ def test_a_compiler_that_is_not_there_is_named(monkeypatch):
         find_compiler()
     monkeypatch.delenv("CC")
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(ValueError, match="there is no cc, gcc or clang; install one"):
+    with pytest.raises(ValueError, match="found no cc, gcc or clang; install one"):
         find_compiler()
 
 
