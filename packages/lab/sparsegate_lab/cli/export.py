@@ -49,7 +49,12 @@ class Command:
 def main(argv: list[str]) -> None:
     """Parses the command, writes the files, and says how large they are and what to do with them."""
     command: Command = parse_flags(Command, argv, name="sparsegate export", about="")
-    exporter = EXPORTS[command.to]
+    exporters = EXPORTS[command.to]
+    if command.dtype not in exporters:
+        raise ValueError(
+            f"--to {command.to} writes {' or '.join(exporters)}, got --dtype {command.dtype}; "
+            "leave --dtype out"
+        )
     name, model = open_model(command.source, command.model)
     data = load_data(command.data or settings_around(command.source).get("data", "mnist"))
     if model.image_shape != data.image_shape:
@@ -57,11 +62,10 @@ def main(argv: list[str]) -> None:
             f"{name} takes images of {model.image_shape}, and the data has {data.image_shape}; --data names its own"
         )
     example = data.normalise(data.train.images[:NUM_EXAMPLES])
-    written = exporter(
+    written = exporters[command.dtype](
         model,
         command.target,
         example=example,
-        dtype=command.dtype,
         max_weights=command.max_weights,
         normalise=data.normalise,
     )

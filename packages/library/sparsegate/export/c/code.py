@@ -1,4 +1,4 @@
-"""The C code of a network, as text."""
+"""Writes the C code of a network, as text."""
 
 from __future__ import annotations
 
@@ -11,25 +11,22 @@ from torch import Tensor, nn
 
 from sparsegate_runtime.version import VERSION
 
-from .c.fp32 import Fp32
-from .c.header import HEADER
-from .c.int8 import Int8
-from .c.main import MAIN
-from .c.program import program, stack_bytes
-from .c.text import Dialect, named
-from .int8_scales import scales_of
-from .layer import num_weights
-from .normalise import Normalise
-from .numbers import c_float
-from .plan import Stage, plan_stages
-from .read import Network, as_images, read_network
+from ..layer import num_weights
+from ..normalise import UNIT_RANGE, Normalise
+from ..plan import Stage, plan_stages
+from ..read import Network, as_images, read_network
+from .fp32 import Fp32
+from .int8 import Int8, scales_of
+from .program import program, stack_bytes
+from .templates import HEADER, MAIN
+from .text import Dialect, c_float, named
 
 Dtype: TypeAlias = Literal["fp32", "int8"]
 
 MAX_WEIGHTS = 25_000
-"""Surviving weights that are written unless more are asked for; so many compile in about a minute."""
+"""The largest number of weights that is exported by default; it compiles in about a minute."""
 
-BYTES = Normalise(0.0, 255.0)
+INCLUDES = "#include <math.h>\n#include <string.h>"
 
 
 @dataclass(frozen=True)
@@ -43,7 +40,7 @@ class Code:
     image: tuple[int, ...]
     """The shape of one image."""
     outputs: tuple[int, ...]
-    """The shape of what is made of it."""
+    """The shape of the outputs for one image."""
 
 
 def generate(
@@ -53,29 +50,52 @@ def generate(
     example: Tensor,
     dtype: Dtype = "fp32",
     max_weights: int = MAX_WEIGHTS,
-    normalise: Normalise = BYTES,
+    normalise: Normalise = UNIT_RANGE,
+    header: str | None = None,
 ) -> Code:
-    """The C code of a model in eval."""
+    """The C code of a model in eval mode.
+
+    Args:
+        model: a chain of layers that `read_network` knows.
+        name: prefix of the C functions, an identifier.
+        example: a batch of inputs; int8 chooses its scales by their values.
+        dtype: "fp32" or "int8".
+        max_weights: refuse a model with more weights that are not zero.
+        normalise: what the program's `main` does with the bytes of an image.
+        header: file name of the header, `NAME.h` if None.
+
+    """
     if not isinstance(example, Tensor):
-        raise ValueError(f"example is a batch of images, a tensor, got {type(example).__name__}")
+        raise ValueError(
+            f"example: expected a tensor, one batch of images, got {type(example).__name__}"
+        )
     example = example.detach().float().cpu() if example.is_floating_point() else example
     network = read_network(model, example)
     count = num_weights(network.layers)
     if count > max_weights:
         raise ValueError(
-            f"{count:,} weights survive, and compiling more than {max_weights:,} takes minutes; prune further, or pass "
-            f"max_weights={count} (by command: --max-weights {count})"
+            f"expected at most {max_weights:,} weights that are not zero, as more compile for "
+            f"minutes, got {count:,}; prune further, or pass max_weights={count} "
+            f"(command line: --max-weights {count})"
         )
     images = as_images(example.double())
     stages = plan_stages(network.layers, (images.shape[1], images.shape[2], images.shape[3]))
     dialect = _dialect(dtype, stages, images)
-    body = program(name, stages, dialect) + _main(name, network, normalise)
-    header = _header(name, network, f"{count:,} weights in {dtype}.", stages, dialect)
-    return Code(name, body, header, count, network.image, network.outputs)
+    source = "\n\n".join(
+        [f'#include "{header or name + ".h"}"\n{INCLUDES}', program(name, stages, dialect)]
+    )
+    return Code(
+        name,
+        source + _main(name, network, normalise),
+        _header(name, network, f"{count:,} weights in {dtype}.", stages, dialect),
+        count,
+        network.image,
+        network.outputs,
+    )
 
 
 def identifier(stem: str) -> str:
-    """A file's name as a name in C.
+    """A file's name as an identifier of C.
 
     >>> identifier("lenet-5"), identifier("5")
     ('lenet_5', 'net_5')
@@ -89,13 +109,14 @@ def _dialect(dtype: Dtype, stages: list[Stage], images: Tensor) -> Dialect:
         return Fp32(stages)
     if dtype == "int8":
         return Int8(stages, scales_of([stage.layer for stage in stages], images))
-    raise ValueError(f"dtype is 'fp32' or 'int8', got {dtype!r}")
+    raise ValueError(f"dtype: expected 'fp32' or 'int8', got {dtype!r}")
 
 
 def _main(name: str, network: Network, normalise: Normalise) -> str:
     if isinstance(normalise.mean, tuple) or isinstance(normalise.spread, tuple):
         raise ValueError(
-            "C code takes grey images, with one mean and one spread; these are for images in colours"
+            "C code takes grey images: expected one mean and one spread to normalise by, got "
+            f"{normalise}, which is for images in colours"
         )
     words = {
         "inputs": prod(network.image),
@@ -119,7 +140,7 @@ def _header(name: str, network: Network, about: str, stages: list[Stage], dialec
 
 
 def _filled(template: str, words: dict[str, object]) -> str:
-    """A template with its words; C has braces of its own, so only these words are looked for."""
+    """A template with these words replaced; all other braces are C's."""
     for word, value in words.items():
         template = template.replace(f"{{{word}}}", str(value))
     return template
