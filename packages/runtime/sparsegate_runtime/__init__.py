@@ -1,4 +1,4 @@
-"""Runs sparse networks without torch: kernels in C, and what they read."""
+"""Reads and runs sparse networks without torch."""
 
 from .version import VERSION as __version__
 

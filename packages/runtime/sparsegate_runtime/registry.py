@@ -1,4 +1,4 @@
-"""A table of named things that answers a wrong name with the right ones."""
+"""A mapping of names whose error for an unknown name lists the known ones."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def test_the_function_is_the_same_while_nothing_has_moved():
 
 def test_a_model_that_is_not_quantised_is_an_error_and_stays_as_it_is():
     model = nn.Linear(30, 30)
-    with pytest.raises(ValueError, match="quantise the model first"):
+    with pytest.raises(ValueError, match="quantise_ first"):
         tune_(model, batches(1))
     assert type(model) is nn.Linear
     assert set(model.state_dict()) == {"weight", "bias"}

@@ -1,4 +1,4 @@
-"""Recognizes registered models by their tensors, and tells readers of old files which tensors they have."""
+"""Recognizes registered models by their tensors, and makes old files that name them readable."""
 
 from __future__ import annotations
 

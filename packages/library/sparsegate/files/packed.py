@@ -50,8 +50,8 @@ class Packed:
         """Decodes all tensors.
 
         Args:
-            limit: The most bytes to allocate. The default is half of the machine's memory, and for a
-                network from a file at most 4096 times its size or 256 MiB, whichever is more.
+            limit: The most bytes to allocate. The default is half of the machine's memory, and for
+                a file at most 4096 times its size or 256 MiB, whichever is more.
 
         Raises ValueError if the tensors are over the limit, or damaged.
 
@@ -130,12 +130,12 @@ def compress(model: nn.Module | Mapping[str, Tensor], *, negative_zeros: bool = 
     ('gaps', Cost(values=320, indices=120, other=0))
 
     Args:
-        model: A model without gates, or its state dict. It is not changed. Any method may have made
-            its zeros.
-        negative_zeros: Whether to keep -0.0. By default it becomes 0.0, because multiplying a negative
-            weight by a mask leaves -0.0.
+        model: A model without gates, or its state dict. It is not changed. Any method may have
+            made its zeros.
+        negative_zeros: Whether to keep -0.0. By default it becomes 0.0, because multiplying a
+            negative weight by a mask leaves -0.0.
 
-    Tied tensors are stored once. A compiled model, or one in DDP, is stored under its original names.
+    Tied tensors are stored once. Compiled models and models in DDP keep their original names.
 
     """
     if isinstance(model, nn.Module):
@@ -161,9 +161,9 @@ def load(path: Path | str, *, limit: int | None = None) -> Packed:
 
     Args:
         path: The file. A name that ends in `.sg` means that format.
-        limit: The most bytes of dense tensors that an `.sg` file may describe. The default is half of
-            the machine's memory, and at most 4096 times the size of the file or 256 MiB, whichever
-            is more. A `.sparse.safetensors` file is decoded later: see `Packed.state_dict`.
+        limit: The most bytes of dense tensors that an `.sg` file may describe. The default is half
+            of the machine's memory, and at most 4096 times the size of the file or 256 MiB,
+            whichever is more. `.sparse.safetensors` files are decoded by `Packed.state_dict`.
 
     Everything in the file is checked: a damaged or malicious one raises ValueError.
 
@@ -176,7 +176,7 @@ def load(path: Path | str, *, limit: int | None = None) -> Packed:
 def _check_storable(name: str, tensor: object) -> None:
     if not isinstance(tensor, Tensor):
         raise ValueError(
-            f"a state dict must hold tensors, got a {type(tensor).__name__} for {name}; leave it out"
+            f"a state dict must hold tensors, got a {type(tensor).__name__} for {name}"
         )
     if tensor.dtype not in NAMES or tensor.layout != torch.strided or tensor.is_meta:
         raise ValueError(

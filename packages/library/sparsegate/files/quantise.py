@@ -1,4 +1,4 @@
-"""Few different values for the kept weights, found by clustering; zero stays zero."""
+"""Quantises kept weights to a few values, found by clustering. Zeros stay zero."""
 
 from __future__ import annotations
 
@@ -21,24 +21,30 @@ def quantise_(
     bits: int,
     per: Literal["layer", "network"] = "network",
 ) -> None:
-    """Gives the kept weights of the whole network, or of each layer, at most 2^bits values, in place.
+    """Quantises the kept weights to at most 2^bits different values, in place.
 
     >>> layer = nn.Linear(50, 50)
     >>> quantise_(layer, bits=3)
     >>> len(layer.weight.unique()), len(layer.bias.unique())
     (8, 8)
 
-    Takes a model or its tensors. Biases and norms share values of their own: all vectors of a network together. Values
-    are rounded to bfloat16, whose lower half is zero, so that a table of them takes two bytes each.
+    Args:
+        tensors: A model without gates, or tensors.
+        bits: 2 to 8. Zero is not counted as a value.
+        per: Whether all matrices of the network share their values, or each layer has its own. All
+            vectors (biases and norms) share another set of values in both cases.
+
+    Values are rounded to bfloat16, so that a file stores each in two bytes.
+
     """
     if not 2 <= bits <= 8:
-        raise ValueError(f"bits is from 2 to 8, got {bits}")
+        raise ValueError(f"bits must be from 2 to 8, got {bits}")
     if per not in ("layer", "network"):
-        raise ValueError(f"per is 'layer' or 'network', got {per!r}")
+        raise ValueError(f"per must be 'layer' or 'network', got {per!r}")
     if isinstance(tensors, nn.Module):
         check_finished(tensors)
-    each = tensors.parameters() if isinstance(tensors, nn.Module) else tensors
-    real = [tensor.detach() for tensor in each if tensor.is_floating_point()]
+    given = tensors.parameters() if isinstance(tensors, nn.Module) else tensors
+    real = [tensor.detach() for tensor in given if tensor.is_floating_point()]
     matrices = [tensor for tensor in real if tensor.ndim >= 2]
     vectors = [tensor for tensor in real if tensor.ndim < 2]
     for group in (
@@ -48,7 +54,7 @@ def quantise_(
 
 
 def clusters(values: Array, count: int) -> Array:
-    """At most `count` centres of numbers, rising: k-means, started at evenly spaced ranks.
+    """At most `count` centres of numbers, rising, found by k-means.
 
     >>> clusters(np.array([1.0, 1.2, 5.0, 5.2]), 2).tolist()
     [1.1, 5.1]
@@ -56,7 +62,8 @@ def clusters(values: Array, count: int) -> Array:
     distinct = np.unique(values)
     if len(distinct) <= count:
         return distinct
-    # Half of the centres by rank, half by value: ranks alone leave none for the few large weights, which matter most.
+    # Half of the centres by rank, half by value: ranks alone leave no centre for the few large
+    # weights, which matter most.
     spread = np.linspace(distinct[0], distinct[-1], count - count // 2)
     ranks = np.quantile(values, (np.arange(count // 2) + 0.5) / (count // 2))
     centres = np.sort(np.concatenate([spread, ranks]))
@@ -78,13 +85,13 @@ def _quantise_together_(parameters: Sequence[Tensor], count: int) -> None:
         return
     if not np.isfinite(values).all():
         raise ValueError(
-            "weights to quantise are finite, got NaN or infinity among them; the network has diverged"
+            "weights to quantise must be finite, got NaN or infinity; the network has diverged"
         )
     centres = torch.unique(torch.from_numpy(clusters(values, count)).to(torch.bfloat16))
-    centres = centres[centres != 0]  # a kept weight stays kept,
-    if len(centres) == 0:  # also where all are too small for bfloat16
+    centres = centres[centres != 0]  # a kept weight stays kept
+    if len(centres) == 0:  # all are too small for bfloat16
         return
     middles = (centres[1:].double() + centres[:-1].double()) / 2
-    for parameter, each in zip(parameters, kept, strict=True):
-        nearest = torch.bucketize(each.double().cpu(), middles)
+    for parameter, values_of_it in zip(parameters, kept, strict=True):
+        nearest = torch.bucketize(values_of_it.double().cpu(), middles)
         parameter[parameter != 0] = centres[nearest].to(parameter)

@@ -1,4 +1,4 @@
-"""Trains the few values of a quantised network, with its mask fixed."""
+"""Fine-tunes the few values of a quantised network; the mask is frozen."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_VALUES = 256
 
 
 class Shared(nn.Module):
-    """Gives the kept places of a weight the values of a book, each by its cluster; all others are zero."""
+    """A parametrization that takes every kept weight from a codebook of shared values."""
 
     def __init__(self, book: nn.Parameter, weight: Tensor, *, origin: Tensor | None = None) -> None:
         super().__init__()
@@ -28,26 +28,26 @@ class Shared(nn.Module):
         self.clusters: Tensor
         self.register_buffer("positions", positions)
         self.register_buffer("clusters", torch.searchsorted(book.detach(), kept))
-        self.place = None if origin is None else nn.Parameter(origin.detach().flatten()[positions])
-        """Where each kept weight itself is, if it moves: it takes the nearest value of the book."""
+        self.moving = None if origin is None else nn.Parameter(origin.detach().flatten()[positions])
+        """The kept weights, if they train too: each takes the nearest value of the book."""
 
     def forward(self, weight: Tensor) -> Tensor:
-        """The weight as the book has it now."""
+        """The weight with the current values of the book."""
         values = self._values()
-        # Kept places only: the gradient of indexing the book with all places would be summed over the removed ones too.
+        # Only kept positions index the book: otherwise removed weights would add to its gradient.
         flat = values.new_zeros(weight.numel()).index_copy(0, self.positions, values)
         return flat.view(weight.shape).to(weight.dtype)
 
     def _values(self) -> Tensor:
-        if self.place is None:
+        if self.moving is None:
             return self.book.index_select(0, self.clusters)
-        self.clusters = nearest(self.book.detach(), self.place.detach())
-        # Straight through: the gradient of a value is also that of the weight that takes it.
-        return self.book.index_select(0, self.clusters) + (self.place - self.place.detach())
+        self.clusters = nearest(self.book.detach(), self.moving.detach())
+        # Straight-through: the gradient of a value is also that of the weight that takes it.
+        return self.book.index_select(0, self.clusters) + (self.moving - self.moving.detach())
 
 
 def nearest(book: Tensor, numbers: Tensor) -> Tensor:
-    """The place in a book, in whatever order, of the value that is nearest to each number.
+    """The index of the value of a book, in any order, that is nearest to each number.
 
     >>> nearest(torch.tensor([3.0, -1.0]), torch.tensor([0.9, 1.1]))
     tensor([1, 0])
@@ -63,28 +63,41 @@ def shared_values(
     per: Literal["layer", "network"] = "network",
     origin: nn.Module | None = None,
 ) -> Iterator[list[nn.Parameter]]:
-    """Inside, the model's parameters are tied to books of values, which are what to train; afterwards it is ordinary.
+    """Replaces the parameters of a quantised model by codebooks of shared values, inside the block.
 
-    Whether layers share a book is said as for `quantise_`; vectors always do. The values stay representable in
-    bfloat16. With an origin, a model that has not been quantised, weights move: they set out from there, and their
-    places are parameters of the model too.
+        with shared_values(model) as books:
+            optimizer = torch.optim.Adam(books)
+            ...
+
+    Args:
+        model: A quantised model. After the block it has ordinary parameters again.
+        per: Whether matrices share a book, as for `quantise_`. Vectors always share one.
+        origin: The model before it was quantised. With it, weights train too: they start there, are
+            parameters of the model, and take the nearest value of the book.
+
+    After the block, values are rounded to bfloat16.
+
     """
     books: dict[int, nn.Parameter] = {}
     sites = [
         (module, name)
         for module in model.modules()
-        for name, each in module.named_parameters(recurse=False)
-        if each.numel()
+        for name, parameter in module.named_parameters(recurse=False)
+        if parameter.numel()
     ]
     origins = _origins(model, origin)
     weights = [module.get_parameter(name).detach() for module, name in sites]
     groups = [
-        -1 if weight.ndim < 2 else place if per == "layer" else 0
-        for place, weight in enumerate(weights)
+        -1 if weight.ndim < 2 else index if per == "layer" else 0
+        for index, weight in enumerate(weights)
     ]
     for group in dict.fromkeys(groups):
         books[group] = _book(
-            [weight for weight, each in zip(weights, groups, strict=True) if each == group]
+            [
+                weight
+                for weight, its_group in zip(weights, groups, strict=True)
+                if its_group == group
+            ]
         )
     for (module, name), weight, group in zip(sites, weights, groups, strict=True):
         shared = Shared(books[group], weight, origin=origins.get(id(module.get_parameter(name))))
@@ -108,21 +121,32 @@ def tune_(
     num_batches: int | None = None,
     loss: Callable[[Any, Tensor], Tensor] = nn.functional.cross_entropy,
 ) -> None:
-    """Trains the values of a quantised model on batches of inputs and labels, in place; the mask stays.
+    """Fine-tunes the values of a quantised model, in place; the mask is frozen.
 
-    With an `origin`, the model before it was quantised, the weights train too, from there on and with the learning rate
-    `move`: each takes the value that is nearest to it at the time, so clusters change. With `num_batches` both learning
-    rates fall to zero along a cosine of that length.
+        quantise_(model, bits=4)
+        tune_(model, batches)
+
+    Args:
+        model: A quantised model.
+        batches: Batches of inputs and labels.
+        lr: Learning rate of the values.
+        per: Whether matrices share their values, as for `quantise_`.
+        origin: The model before it was quantised. With it, the weights train too: they start there,
+            and each takes the nearest value at every step, so clusters change.
+        move: Learning rate of the weights, with an origin.
+        num_batches: Number of batches, if known: learning rates then fall to zero along a cosine.
+        loss: The loss of outputs and labels.
+
     """
     was_training = model.training
     model.train()
     with shared_values(model, per=per, origin=origin) as books:
-        places = [
-            each.place
-            for each in model.modules()
-            if isinstance(each, Shared) and each.place is not None
+        moving = [
+            module.moving
+            for module in model.modules()
+            if isinstance(module, Shared) and module.moving is not None
         ]
-        optimizer = torch.optim.Adam([{"params": books, "lr": lr}, {"params": places, "lr": move}])
+        optimizer = torch.optim.Adam([{"params": books, "lr": lr}, {"params": moving, "lr": move}])
         schedule = torch.optim.lr_scheduler.LambdaLR(
             optimizer, lambda step: cosine(step / num_batches) if num_batches else 1.0
         )
@@ -136,17 +160,20 @@ def tune_(
 
 
 def _origins(model: nn.Module, origin: nn.Module | None) -> dict[int, Tensor]:
-    """Where the weights of a model set out, by the weights' identity."""
+    """The original value of every weight of a model, by the weight's identity."""
     if origin is None:
         return {}
     own, other = dict(model.named_parameters()), dict(origin.named_parameters())
-    if {name: each.shape for name, each in own.items()} != {
-        name: each.shape for name, each in other.items()
-    }:
+    shapes, other_shapes = (
+        {name: parameter.shape for name, parameter in parameters.items()}
+        for parameters in (own, other)
+    )
+    if shapes != other_shapes:
         raise ValueError(
-            "origin is the model before it was quantised, but its parameters have other names or shapes"
+            "origin must be the model before it was quantised, with parameters of the same names "
+            "and shapes; got others"
         )
-    return {id(each): other[name].to(each.device) for name, each in own.items()}
+    return {id(weight): other[name].to(weight.device) for name, weight in own.items()}
 
 
 def _book(weights: list[Tensor]) -> nn.Parameter:
@@ -155,7 +182,8 @@ def _book(weights: list[Tensor]) -> nn.Parameter:
     values = values[values != 0]
     if len(values) > MAX_VALUES:
         raise ValueError(
-            f"a book would have {len(values)} values, more than {MAX_VALUES}; quantise the model first"
+            f"a quantised model has at most {MAX_VALUES} values in a book, got {len(values)}; call "
+            "quantise_ first"
         )
     return nn.Parameter(values)
 

@@ -1,4 +1,4 @@
-"""Weights and memory in the layout that the C kernels read."""
+"""Lays out weights and memory for the C kernels."""
 
 from .matrix import (
     LANES,

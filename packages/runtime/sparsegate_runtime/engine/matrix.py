@@ -1,4 +1,4 @@
-"""Sparse matrices in the two forms that the kernels read: rows in blocks of columns, and slices of eight rows."""
+"""Lays out sparse matrices for the kernels: rows in blocks of columns, or slices of eight rows."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 LANES = 16
 SIDE_BY_SIDE = 8
 NEAR = 24 * 1024
-"""Bytes of input that a block of columns may touch: they stay in the first cache, beside the sums."""
-NUM_SETS, FEW = 64, 6  # of the first cache; of the eight lines in each
+"""Bytes of input that a block of columns may touch: they stay in the first-level cache."""
+NUM_SETS, FEW = 64, 6
+"""Sets of the first-level cache, and how many of the eight lines of a set may be taken."""
 WORTH = 8.0
-"""Weights that a row should have in a block: fewer, and taking the sums up and putting them down costs more."""
+"""Weights that a row should have in a block. With fewer, loading and storing the sums costs more."""
 
 POINTER, LONG = ctypes.c_void_p, ctypes.c_int64
 
@@ -50,14 +51,14 @@ class Weights:
 
     @property
     def before_row(self) -> NDArray[np.int64]:
-        """How many weights come before each row, and how many there are."""
+        """The number of weights before each row, and of all weights."""
         counts = np.bincount(self.row, minlength=self.num_rows)
         return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Weights sorted by block of columns, then row; each knows how far its input is from a tile's first."""
+    """Weights sorted by block of columns, then row, with the offsets of their inputs in a tile."""
 
     start: NDArray[np.int32]
     offset: NDArray[np.int32]
@@ -65,16 +66,18 @@ class Rows:
 
     @classmethod
     def of(cls, weights: Weights, offset: NDArray[np.int64], block: NDArray[np.int64]) -> Rows:
-        """Groups weights by the block that each is in."""
+        """Groups weights by their block."""
         num_blocks = int(block.max(initial=0)) + 1
         order = np.lexsort((offset, weights.row, block))
         counts = np.bincount(
             block * weights.num_rows + weights.row, minlength=num_blocks * weights.num_rows
         )
         ends = np.concatenate([[0], np.cumsum(counts)])
-        places = np.arange(num_blocks)[:, None] * weights.num_rows + np.arange(weights.num_rows + 1)
+        indices = np.arange(num_blocks)[:, None] * weights.num_rows + np.arange(
+            weights.num_rows + 1
+        )
         return cls(
-            ends[places].astype(np.int32), offset[order].astype(np.int32), weights.value[order]
+            ends[indices].astype(np.int32), offset[order].astype(np.int32), weights.value[order]
         )
 
     def as_c(self) -> CRows:
@@ -86,7 +89,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Slices:
-    """Weights of eight rows side by side, rows of like length together so that little is padded."""
+    """Weights of eight rows next to each other. Rows of similar length share a slice."""
 
     start: NDArray[np.int32]
     row: NDArray[np.int32]
@@ -95,7 +98,7 @@ class Slices:
 
     @classmethod
     def of(cls, weights: Weights) -> Slices:
-        """Sorts the rows by length, and lays each slice out step by step."""
+        """Sorts the rows by length, then lays out every slice step by step."""
         before = weights.before_row
         longest_first = np.argsort(-np.diff(before), kind="stable")
         num_slices = -(-weights.num_rows // SIDE_BY_SIDE)
@@ -108,26 +111,26 @@ class Slices:
         order = np.lexsort((weights.column, weights.row))
         sorted_row = weights.row[order]
         step = start[seat[sorted_row] // SIDE_BY_SIDE] + np.arange(len(order)) - before[sorted_row]
-        place = step * SIDE_BY_SIDE + seat[sorted_row] % SIDE_BY_SIDE
+        index = step * SIDE_BY_SIDE + seat[sorted_row] % SIDE_BY_SIDE
         column, value = (
             np.zeros(start[-1] * SIDE_BY_SIDE, np.uint16),
             np.zeros(start[-1] * SIDE_BY_SIDE, np.float32),
         )
-        column[place], value[place] = weights.column[order], weights.value[order]
+        column[index], value[index] = weights.column[order], weights.value[order]
         return cls(start.astype(np.int32), row, column, value)
 
     def as_c(self) -> CSlices:
         """Pointers into these arrays, which must outlive them."""
         arrays = (self.start, self.row, self.column, self.value)
-        return CSlices(len(self.start) - 1, *(each.ctypes.data for each in arrays))
+        return CSlices(len(self.start) - 1, *(array.ctypes.data for array in arrays))
 
 
 def columns_in_block(
     num_weights: int, num_rows: int, num_columns: int, bytes_each: int, near: int = NEAR
 ) -> int:
-    """How many columns (or channels) make a block: what stays near, but enough weights to be worth it.
+    """Columns (or channels) of a block: few enough for the cache, enough for its overhead.
 
-    >>> columns_in_block(num_weights=4096 * 410, num_rows=4096, num_columns=4096, bytes_each=64)  # 10 %, sixteen images
+    >>> columns_in_block(num_weights=4096 * 410, num_rows=4096, num_columns=4096, bytes_each=64)
     384
     """
     worth = WORTH * num_rows * num_columns / max(num_weights, 1)
@@ -136,9 +139,10 @@ def columns_in_block(
 
 @cache
 def spread(height: int, width: int, patch: tuple[int, int], channels: int) -> tuple[int, int]:
-    """The least height and width of images of cache lines of which a patch of all channels takes few lines of any set.
+    """Pads an image, height by width in cache lines, so that a patch does not crowd one cache set.
 
-    A cache puts every 64th line into the same set of eight. Images of 16 by 16 lines would all begin in the same.
+    A cache puts every 64th line into the same set of eight lines. The channels of an image of 16
+    by 16 lines would all begin in one set.
 
     >>> spread(16, 16, (4, 9), channels=15)
     (17, 17)

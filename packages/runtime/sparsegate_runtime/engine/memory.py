@@ -1,4 +1,4 @@
-"""Memory for kernels, in large pages where the system has them: small ones cost a look-up at almost every step."""
+"""Allocates memory for kernels, in large pages where the system has them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 LINE = 64
-"""Bytes of a cache line, where memory begins."""
+"""Bytes of a cache line; memory is aligned to it."""
 LARGE = 2**21
-"""Bytes of a large page; less memory is not worth one."""
+"""Bytes of a large page. Less memory is allocated in small pages."""
 
 
 def aligned(size: int) -> NDArray[np.float32]:
-    """So many floats, zeros, from a cache line's begin on.
+    """`size` floats, all zero, aligned to a cache line.
 
     >>> aligned(3)
     array([0., 0., 0.], dtype=float32)
@@ -34,7 +34,7 @@ _MEMORY = threading.local()
 
 
 def scratch(size: int) -> int:
-    """The address of memory of this thread's own, for so many floats; it is kept from call to call."""
+    """The address of scratch memory for `size` floats, reused by later calls of this thread."""
     if getattr(_MEMORY, "size", -1) < size:
         _MEMORY.array, _MEMORY.size = None, -1  # the old goes first
         _MEMORY.array, _MEMORY.size = aligned(size), size

@@ -31,7 +31,7 @@ class Cost:
 
 
 def position_entropy(total: int, kept: int) -> float:
-    """The fewest bits that can store which `kept` of `total` elements are kept: log2 C(total, kept).
+    """The fewest bits that store which `kept` of `total` elements are kept: log2 C(total, kept).
 
     >>> round(position_entropy(4, 2), 6)  # six ways
     2.584963

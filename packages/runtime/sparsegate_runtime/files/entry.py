@@ -20,7 +20,7 @@ FORMATS: Registry[Format] = Registry(
     "tensor format", {kind.name: kind for kind in (Dense(), Bitmap(), Gaps(), Rows())}
 )
 BITS_PER_PART = 8 * 96
-"""About what a header spends on every part, and on the description of a tensor that is not dense."""
+"""About what a header spends on every part, and on describing a tensor that is not dense."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""CONTRACT Format: a way to store one tensor, most of whose elements are zero, as arrays of bytes."""
+"""CONTRACT Format: stores one tensor, most of whose elements are zero, as arrays of bytes."""
 
 from __future__ import annotations
 
@@ -110,7 +110,8 @@ def part_of(parts: dict[str, Array], name: str, dtype: str, length: int | None =
     part = parts.get(name, np.zeros(0, dtype))
     if part.dtype != np.dtype(dtype) or part.ndim != 1:
         raise ValueError(
-            f"{name} must be a one-dimensional array of {dtype}, got {part.dtype} of shape {part.shape}"
+            f"{name} must be a one-dimensional array of {dtype}, "
+            f"got {part.dtype} of shape {part.shape}"
         )
     if length is not None and len(part) != length:
         raise ValueError(f"{name} must have {length} entries, got {len(part)}")

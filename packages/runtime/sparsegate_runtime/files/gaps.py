@@ -68,7 +68,8 @@ class Gaps(Format):
         of, rice = description.settings.get("of"), description.settings.get("rice")
         if of not in ("kept", "removed") or type(rice) is not int or not 0 <= rice <= MAX_RICE:
             raise ValueError(
-                f"of must be 'kept' or 'removed' and rice from 0 to {MAX_RICE}, got {of!r} and {rice!r}"
+                f"of must be 'kept' or 'removed' and rice from 0 to {MAX_RICE}, "
+                f"got {of!r} and {rice!r}"
             )
         values_of(description, parts, dtype)
         count = description.kept if of == "kept" else description.total - description.kept
@@ -190,8 +191,8 @@ def _planes(parts: dict[str, Array], count: int, rice: int) -> Array:
 def _positions(parts: dict[str, Array], count: int, rice: int) -> Iterator[Array]:
     """The positions of the marked elements, about a window of the tensor at a time.
 
-    Gap i is (q[i] << rice) + r[i]. Element i lies at the sum of the gaps up to i, plus i. The sum of
-    the quotients needs no addition: it is the number of zeros before one number i of `quotients`.
+    Gap i is (q[i] << rice) + r[i]. Element i is at the sum of the gaps up to i, plus i. The sum of
+    quotients needs no addition: it is the number of zeros before one number i of `quotients`.
     """
     quotients, planes = part_of(parts, "quotients", "uint8"), _planes(parts, count, rice)
     step, first, remainder_sum = max(64, WINDOW >> rice >> 3), 0, 0

@@ -1,4 +1,4 @@
-"""Limits the memory that reading a file may take, so that a small file cannot exhaust the machine."""
+"""Limits the memory for the tensors of a file, so that a small file cannot exhaust the machine."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ UNKNOWN_MACHINE = 16 * 2**30
 SMALL = 2**28
 """Bytes of dense tensors that any file may describe."""
 MOST_TIMES_SMALLER = 4096
-"""How many times larger than their file the tensors may be. A network with one weight in a thousand left, each of
-two bits, is about 2,500 times larger than its file."""
+"""How many times larger than their file the tensors may be. A network that keeps one weight in a
+thousand, with two bits for each, is about 2,500 times larger than its file."""
 CONTAINER_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
@@ -24,16 +24,17 @@ def default_limit(file_bytes: int | None = None) -> int:
 
 
 def check_limit(wanted: int, limit: int | None, *, file_bytes: int | None = None) -> None:
-    """Raises ValueError if tensors of `wanted` bytes are over the limit; None is the default limit."""
+    """Raises ValueError if `wanted` bytes are over the limit; None means the default limit."""
     most = default_limit(file_bytes) if limit is None else limit
     if wanted > most:
         raise ValueError(
-            f"the tensors take {wanted:,} bytes, more than the limit of {most:,}; raise limit= to load"
+            f"the tensors take {wanted:,} bytes, more than the limit of {most:,}; "
+            "raise limit= to load"
         )
 
 
 def machine_memory() -> int:
-    """Bytes of memory that this process may hope for: the machine's, or its container's if that is less."""
+    """Bytes of memory of the machine, or of its container if that is less."""
     try:
         found = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
     except (AttributeError, ValueError, OSError):

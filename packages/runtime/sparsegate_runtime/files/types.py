@@ -63,10 +63,10 @@ def num_bytes(dtype: str, shape: Shape) -> int:
 def check_shape(name: str, shape: Shape) -> None:
     """Raises ValueError for a shape that numpy or torch cannot make.
 
-    The limit holds for the product of all sizes but zeros: an empty tensor of shape (0, 2**60) overflows too.
+    Zeros are left out of the product of sizes: an empty tensor of shape (0, 2**60) overflows too.
     """
     if len(shape) > MAX_DIMENSIONS or prod(max(1, size) for size in shape) > MAX_ELEMENTS:
         raise ValueError(
-            f"{name} has the shape {str(shape)[:200]}; expected at most {MAX_DIMENSIONS} dimensions and "
-            f"{MAX_ELEMENTS:,} elements"
+            f"{name} must have at most {MAX_DIMENSIONS} dimensions and {MAX_ELEMENTS:,} elements, "
+            f"got the shape {str(shape)[:200]}"
         )

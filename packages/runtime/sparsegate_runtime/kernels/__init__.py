@@ -1,4 +1,4 @@
-"""Kernels in C, built when the package is installed; every caller has another way to its result."""
+"""Loads the C kernels, which are built when the package is installed. Callers work without them."""
 
 from .library import KERNELS, explain_missing
 

@@ -39,7 +39,7 @@ SIGNATURES = {
 
 
 def explain_missing() -> str:
-    """What to tell a user who would be faster with kernels."""
+    """A message for users without kernels: how to install them."""
     return "the C kernels were not built; install a C compiler, then install sparsegate again"
 
 
@@ -61,7 +61,7 @@ def _load() -> ctypes.CDLL | None:
 
 
 def _path() -> Path | None:
-    """The library that SPARSEGATE_KERNELS names, none if it says off, and the one built at installation without it."""
+    """The library that SPARSEGATE_KERNELS names, or the one built at installation."""
     here, wanted = Path(__file__).parent, os.environ.get("SPARSEGATE_KERNELS")
     if wanted:
         return None if wanted == "off" else Path(wanted).absolute()
@@ -71,4 +71,4 @@ def _path() -> Path | None:
 
 
 KERNELS = _load()
-"""The library, or nothing: it was not built, or the environment says SPARSEGATE_KERNELS=off."""
+"""The library; None if it was not built, or the environment has SPARSEGATE_KERNELS=off."""

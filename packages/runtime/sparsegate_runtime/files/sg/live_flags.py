@@ -1,4 +1,4 @@
-"""Codes which rows or columns of a matrix are live in *.sg files; tensors may share one vector of flags."""
+"""Codes which rows or columns of a matrix are live in *.sg files; tensors may share flags."""
 
 from __future__ import annotations
 
@@ -97,7 +97,8 @@ class LiveFlagsReader:
     def _known_side(known: LiveFlagsSide, how: int, length: int, position: int) -> LiveFlagsSide:
         if length % known.length:
             raise ValueError(
-                f"{length} flags refer to {known.length}, which does not fit, before byte {position}"
+                f"{length} flags refer to {known.length}, which does not fit, "
+                f"before byte {position}"
             )
         return LiveFlagsSide(length, how, known.num_live * (length // known.length))
 

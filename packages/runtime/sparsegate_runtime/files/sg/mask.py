@@ -24,7 +24,7 @@ class MaskWriter:
         self._sorted_left = MAX_CELLS
 
     def add(self, mask: Array) -> bytes:
-        """Adds a matrix's mask, which keeps something, to the stream; returns its side information."""
+        """Adds the mask of a matrix, which keeps something; returns its side information."""
         kept = int(np.count_nonzero(mask))
         rows, columns = self._cheapest_cover(mask, kept)
         side = self._flags.add(rows) + self._flags.add(columns)
@@ -42,7 +42,7 @@ class MaskWriter:
         return 2 <= len(inner) <= MAX_ROWS and inner.size <= self._sorted_left
 
     def _cheapest_cover(self, mask: Array, kept: int) -> tuple[Array, Array]:
-        """The rows and columns to call live. Leaving out dead ones pays if their flags cost less."""
+        """The rows and columns to call live. Excluding dead ones pays if their flags cost less."""
         live_rows, live_columns = np.asarray(mask.any(axis=1)), np.asarray(mask.any(axis=0))
         pairs = list(
             product(self._flags.candidates(live_rows), self._flags.candidates(live_columns))

@@ -1,6 +1,6 @@
 """Codes the names, types and shapes of the tensors of *.sg files, version 3.
 
-Tensors are coded in groups: the tensors of one layer have a name in common, and one shape tells the others.
+Tensors are coded in groups: those of one layer share a name, and one shape determines the others.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Codes the values of *.sg files: raw, split into exponent and rest, or as symbols of a shared table."""
+"""Codes the values of *.sg files: raw, split into exponent and rest, or by a shared table."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def read_split(
 def _cut(values: Array, *, shift: int, turned: bool, choices: int = WHOLE) -> Array:
     """A piece of every value, from bit `shift` on.
 
-    If `turned`, the values are rotated to the left by one bit first, so that a float's exponent leads.
+    If `turned`, the values are rotated left by one bit first, so that a float's exponent leads.
     """
     unsigned, width = values.dtype.type, 8 * values.itemsize
     whole = (values << unsigned(1)) | (values >> unsigned(width - 1)) if turned else values

@@ -1,9 +1,8 @@
-"""Reads which tensors an *.sg file of version 2 holds; such a file may name a model instead of listing them."""
+"""Reads the tensors' description in *.sg files of version 2, which may name a model instead."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.metadata import entry_points
 
 from ..types import check_shape
 from .bytestream import ByteReader
@@ -44,6 +43,8 @@ def read_shapes_v2(reader: ByteReader) -> Shapes:
 
 
 def _architecture(name: str) -> Architecture:
+    from importlib.metadata import entry_points  # slow to import, and rarely needed
+
     for point in entry_points(group=GROUP) if name not in _registered else ():
         try:
             point.load()
@@ -51,7 +52,7 @@ def _architecture(name: str) -> Architecture:
             continue  # the error below says what to install
     if name not in _registered:
         raise ValueError(
-            f"a file of version 2 that names the model {name!r} instead of listing its tensors needs the "
-            "package sparsegate-lab; install it, load the file and save it again"
+            f"a file of version 2 that names the model {name!r} instead of listing its tensors "
+            "needs the package sparsegate-lab; install it, load the file and save it again"
         )
     return _registered[name]
