@@ -18,10 +18,10 @@ import torch
 from torch import nn
 
 from sparsegate.files import compress, load, quantise_
-from sparsegate_runtime.files.sg.bytestream import varint
 from sparsegate.graph import order_units_
 from sparsegate_lab.models import LeNet300
 from sparsegate_lab.train import machine, versions
+from sparsegate_runtime.files.sg.bytestream import varint
 
 LIMIT = 2**26
 SLOW = 2.0
@@ -172,7 +172,7 @@ def inflated(draw: Draw, file: bytes, others: list[bytes]) -> bytes:
 
 
 def bomb(draw: Draw, file: bytes, others: list[bytes]) -> bytes:
-    """A few bytes that tell of huge tensors, full, empty, or told by order."""
+    """A few bytes that describe huge tensors: full, empty, or coded by order; in version 2 or 3."""
     rows, columns = draw.choice(SIZES), draw.choice(SIZES)
     count = draw.choice((1, 1, 3, 50))
     names = b"".join(
@@ -189,7 +189,15 @@ def bomb(draw: Draw, file: bytes, others: list[bytes]) -> bytes:
         + varint(2 * kept + draw.randrange(2))
     )
     lanes = draw.choice((1, 4, 4096))
-    head = b"sg\2" + varint(lanes) + varint(0) + varint(count) + names + varint(0) + side * count
+    if draw.random() < 0.5:
+        shapes = varint(count) + b"".join(
+            bytes([2, 16]) + bytes([65 + index]) + varint(rows) + varint(2 * columns + 1)
+            for index in range(count)
+        )
+        head = b"sg\3" + varint(lanes) + shapes + varint(0) + side * count
+    else:
+        listed = varint(0) + varint(count) + names
+        head = b"sg\2" + varint(lanes) + listed + varint(0) + side * count
     return head + draw.randbytes(4 * lanes) + draw.randbytes(draw.choice((0, 2, 40))) + b"\0\0\0\0"
 
 

@@ -17,7 +17,7 @@ NEAR = 24 * 1024
 NUM_SETS, FEW = 64, 6
 """Sets of the first-level cache, and how many of the eight lines of a set may be taken."""
 WORTH = 8.0
-"""Weights that a row should have in a block. With fewer, loading and storing the sums costs more."""
+"""Weights that a row should have in a block. With fewer, loading and storing sums costs more."""
 
 POINTER, LONG = ctypes.c_void_p, ctypes.c_int64
 

@@ -26,7 +26,8 @@ def add_sorted(encoder: Encoder, about: str, mask: Array, one: int) -> None:
     """Adds a mask with sorted rows.
 
     Among rows that are equal in all columns so far, those with a zero in the next column come
-    first, so their number is enough. This saves the logarithm of the number of ways to order the rows.
+    first, so their number is enough.
+    This saves the logarithm of the number of ways to order the rows.
     """
 
     def ones(begin: int, end: int, column: int) -> int:
