@@ -33,7 +33,7 @@ class SplitJudge(Judge):
     inputs: Inputs
 
     def accuracy(self) -> float:
-        """Validation accuracy of the current model; every process evaluates a part of the images."""
+        """Validation accuracy of the current model, in percent."""
         return self.inputs.accuracy(self.model, "validation")
 
     def images(self, count: int) -> Tensor:
