@@ -36,7 +36,7 @@ class Acdc(StandIn):
             raise ValueError(f"depth is at least 1, got {depth}")
         if self.width < max(self.stands_for):
             raise ValueError(
-                f"width is at least the layer's larger side, {max(self.stands_for)}, "
+                f"width is at least {max(self.stands_for)}, the layer's larger side, "
                 f"got {self.width}"
             )
         self.cosine = Cosine(self.width)

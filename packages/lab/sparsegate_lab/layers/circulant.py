@@ -15,8 +15,8 @@ class Circulant(StandIn):
     >>> Circulant(nn.Linear(800, 500)).num_values
     800
 
-    The product is a convolution, by Fourier transforms in O(n log n). A layer with more outputs than
-    inputs has several circulant matrices; one with fewer uses the first rows.
+    The product is a convolution, by Fourier transforms in O(n log n). A layer with more outputs
+    than inputs has several circulant matrices; one with fewer uses the first rows.
     """
 
     # Differs from Cheng et al. 2015: 1. the vector starts as a row of He's start does.

@@ -25,8 +25,9 @@ class Fastfood(StandIn):
     outputs as He's initialization would.
     """
 
-    # Differs from Yang et al. 2014: 1. S starts at one constant, not at the lengths of Gaussian rows;
-    # it is learned anyway. 2. S has no entries for features that are cut off. 3. a bias is added.
+    # Differs from Yang et al. 2014: 1. S starts at one constant, not at the lengths of Gaussian
+    # rows; it is learned anyway. 2. S has no entries for features that are cut off. 3. a bias is
+    # added to the features.
 
     def __init__(self, layer: nn.Linear, *, features: int | None = None, seed: int = 0) -> None:
         super().__init__()

@@ -24,9 +24,9 @@ class Predicted(StandIn):
     its fixed part acts on the inputs, and the predicted weight is never built.
     """
 
-    # Differs from Denil et al. 2013: 1. one kernel, the squared exponential of the pixels' distance;
-    # theirs are also covariances of the data, and several sets of pixels. 2. all channels learn at
-    # the same pixels.
+    # Differs from Denil et al. 2013: 1. one kernel, the squared exponential of the pixels'
+    # distance; theirs are also covariances of the data, and several sets of pixels.
+    # 2. all channels learn at the same pixels.
 
     def __init__(
         self, layer: nn.Linear, *, channels: int, keep: float, width: float = 1.0, seed: int = 0

@@ -21,8 +21,8 @@ class TensorTrain(StandIn):
     Inputs and outputs are tensors with `modes` dimensions: their prime factors, spread evenly.
     """
 
-    # Differs from Novikov et al. 2015: 1. the modes are found, not chosen by hand. 2. cores start so
-    # that the weight has the variance of He's initialization; the paper does not say how.
+    # Differs from Novikov et al. 2015: 1. the modes are found, not chosen by hand. 2. cores start
+    # so that the weight has the variance of He's initialization; the paper does not say how.
 
     def __init__(self, layer: nn.Linear, *, modes: int = 4, rank: int = 8) -> None:
         super().__init__()

@@ -107,7 +107,8 @@ class Learner:
         """The finished network, with its averaged weights if the run asks for them."""
         if self.average is not None:
             self.average.apply_()
-        return self.run.method.finish(self._unwrapped())
+        finished: nn.Module = self.run.method.finish(self._unwrapped())
+        return finished
 
     def found(self) -> tuple[str, ...]:
         """Remarks on the penalty that a target found, if the method has a target."""
