@@ -6,11 +6,8 @@ import contextlib
 import glob
 import os
 from pathlib import Path
-from typing import Any
 
-from numpy.typing import NDArray
-
-Content = bytes | bytearray | memoryview | NDArray[Any]
+Content = bytes | bytearray | memoryview
 """What a file can be written from."""
 
 

@@ -52,7 +52,7 @@ def test_the_vectors_learn_and_the_codes_stay():
 @pytest.mark.parametrize(
     ("length", "num_codes", "said"),
     [
-        (3, 4, "divides the 8 inputs of the layer, got 3"),
+        (3, 4, "must divide the 8 inputs of the layer, got 3"),
         (0, 4, "got 0"),
         (2, 1, "from 2 to 6"),
         (2, 7, "from 2 to 6"),

@@ -59,5 +59,5 @@ def test_removing_it_from_a_copy_leaves_the_original():
 
 
 def test_a_model_without_a_linear_that_is_fed_is_refused():
-    with pytest.raises(ValueError, match="another layer feeds"):
+    with pytest.raises(ValueError, match="a Linear layer after another layer"):
         add_dropout(nn.Sequential(nn.Linear(2, 2)), 0.5)

@@ -71,6 +71,6 @@ def test_it_starts_with_outputs_as_large_as_he_starts_them():
 @pytest.mark.parametrize(("inputs", "channels"), [(800, 1), (800, 0), (300, 1)])
 def test_inputs_that_are_no_picture_are_refused(inputs, channels):
     with pytest.raises(
-        ValueError, match=f"{inputs} inputs are no square picture of {channels} channels"
+        ValueError, match=f"{inputs} inputs are not a square image of {channels} channels"
     ):
         predicted(inputs, 4, channels=channels, keep=0.5)

@@ -23,7 +23,7 @@ def test_channels_may_be_given():
 
 
 def test_a_layer_that_reads_no_picture_is_refused_before_training():
-    with pytest.raises(ValueError, match="300 inputs are no square picture of 1 channels"):
+    with pytest.raises(ValueError, match="300 inputs are not a square image of 1 channels"):
         Predicted(only=("fc2.*",)).prepare(LeNet300())
 
 

@@ -45,7 +45,7 @@ def test_codebooks_may_be_trained_on(small, tmp_path):
 
 @pytest.mark.parametrize(
     ("changes", "said"),
-    [({"length": 7}, "divides the 800 inputs"), ({"num_codes": 257}, "num_codes is from 2 to 256")],
+    [({"length": 7}, "must divide the 800 inputs"), ({"num_codes": 257}, "num_codes is from 2 to 256")],
 )
 def test_what_does_not_fit_is_refused_before_training(changes, said):
     with pytest.raises(ValueError, match=said):

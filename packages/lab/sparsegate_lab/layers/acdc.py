@@ -14,7 +14,7 @@ SPREAD = 0.061**0.5  # diagonals start at one with this deviation: N(1, 0.061) i
 
 
 class Acdc(StandIn):
-    """Learned diagonals A and D around cosine transforms C, many times, with rectifiers and permutations between.
+    """A cascade of diagonals A and D around cosine transforms C, with rectifiers between.
 
     >>> Acdc(nn.Linear(800, 500), depth=12).num_values  # 12 * (A, D and D's bias) of 800
     28800
@@ -22,8 +22,9 @@ class Acdc(StandIn):
     The inputs are padded with zeros to the width, and what is more than the outputs is cut off.
     """
 
-    # Differs from Moczulski et al. 2015: 1. no dropout between the last steps. 2. no factor of 0.1 on the inputs, which
-    # are small already. 3. widths other than the inputs' are padded, where the paper chose its network to fit.
+    # Differs from Moczulski et al. 2015: 1. no dropout between the last steps. 2. no factor of 0.1
+    # on the inputs, which are small already. 3. other widths than the inputs' are padded; the paper
+    # chose its network to fit.
 
     def __init__(
         self, layer: nn.Linear, *, depth: int = 12, width: int | None = None, seed: int = 0
@@ -35,7 +36,8 @@ class Acdc(StandIn):
             raise ValueError(f"depth is at least 1, got {depth}")
         if self.width < max(self.stands_for):
             raise ValueError(
-                f"width is at least {max(self.stands_for)}, the layer's larger side, got {self.width}"
+                f"width is at least {max(self.stands_for)}, the layer's larger side, "
+                f"got {self.width}"
             )
         self.cosine = Cosine(self.width)
         self.a = nn.Parameter(1 + SPREAD * torch.randn(depth, self.width))

@@ -10,13 +10,13 @@ from .stand_in import StandIn
 
 
 class Circulant(StandIn):
-    """Every row of the weight is the one before, moved by one; the signs of the inputs are flipped at random first.
+    """A weight whose rows are shifts of one vector, after random sign flips of the inputs.
 
     >>> Circulant(nn.Linear(800, 500)).num_values
     800
 
-    The product is a convolution, done by Fourier transforms in O(n log n). More outputs than inputs take several
-    circulant matrices, fewer the first rows of one.
+    The product is a convolution, by Fourier transforms in O(n log n). A layer with more outputs
+    than inputs has several circulant matrices; one with fewer uses the first rows.
     """
 
     # Differs from Cheng et al. 2015: 1. the vector starts as a row of He's start does.

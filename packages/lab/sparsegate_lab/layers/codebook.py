@@ -1,4 +1,4 @@
-"""A fully connected layer whose rows are pieced together from a codebook."""
+"""A fully connected layer whose rows are built from codebooks."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from .stand_in import StandIn
 
 
 class Codebook(StandIn):
-    """Product quantisation: each stretch of a row is one of the few vectors that its codebook has for that place.
+    """Product quantization: every block of a row is one of the few vectors of its codebook.
 
     >>> layer = Codebook(nn.Linear(800, 500), length=8, num_codes=16)
-    >>> layer.num_values  # 100 stretches, 16 vectors of 8
+    >>> layer.num_values  # 100 blocks, 16 vectors of 8
     12800
-    >>> layer.num_indices  # 500 rows, 100 stretches, 4 bits each, in numbers of 32 bits
+    >>> layer.num_indices  # 500 rows, 100 blocks, 4 bits each, as 32-bit numbers
     6250
 
-    The vectors can be trained on; which row has which is fixed. Codes are kept as bytes and counted as the bits they
-    need.
+    The vectors can be trained, the codes are fixed. Codes are stored as bytes and counted as the
+    bits that they need.
     """
 
     codes: Tensor
@@ -31,33 +31,31 @@ class Codebook(StandIn):
         self.stands_for = (layer.out_features, layer.in_features)
         check_codebook(self.stands_for, length, num_codes)
         draw = torch.Generator().manual_seed(seed)
-        places = layer.weight.detach().unflatten(1, (-1, length)).unbind(1)  # type: ignore[no-untyped-call]
-        books, codes = zip(*(kmeans(place, num_codes, draw) for place in places), strict=True)
+        blocks = layer.weight.detach().unflatten(1, (-1, length)).unbind(1)  # type: ignore[no-untyped-call]
+        books, codes = zip(*(kmeans(block, num_codes, draw) for block in blocks), strict=True)
         self.books = nn.Parameter(torch.cat(books))
         self.register_buffer("codes", torch.stack(codes, dim=1).to(torch.uint8))
         self.num_codes = num_codes
         self.bias = layer.bias
 
     def forward(self, x: Float[Tensor, "*batch inputs"]) -> Float[Tensor, "*batch outputs"]:
-        """The outputs of the layer, whose weight is built first."""
+        """The outputs of the layer."""
         begins = self.num_codes * torch.arange(self.codes.shape[1], device=self.codes.device)
         weight = F.embedding(self.codes.long() + begins, self.books).flatten(1)
         return F.linear(x, weight, self.bias)
 
     @property
     def num_indices(self) -> int:
-        """The codes, in numbers of 32 bits."""
+        """The codes, as 32-bit numbers."""
         bits = (self.num_codes - 1).bit_length()
         return -(-self.codes.numel() * bits // 32)
 
 
 def check_codebook(shape: tuple[int, int], length: int, num_codes: int) -> None:
-    """Raises if a weight of this shape cannot be cut into stretches of this length with so many codes each."""
+    """Raises if a weight of this shape cannot have blocks of this length or so many codes."""
     rows, columns = shape
     if length < 1 or columns % length:
-        raise ValueError(
-            f"the length of a stretch divides the {columns} inputs of the layer, got {length}"
-        )
+        raise ValueError(f"length must divide the {columns} inputs of the layer, got {length}")
     if not 2 <= num_codes <= min(256, rows):
         raise ValueError(
             f"num_codes is from 2 to {min(256, rows)}, at most one for each row, got {num_codes}"

@@ -10,12 +10,12 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-# Up to this size a GPU computes the transform as one product: a dozen kernels of the fast way take longer to start.
+# Up to this size a GPU computes the transform as one matrix product, which starts fewer kernels.
 WHOLE = 2048
 
 
 class Cosine(nn.Module):
-    """The orthonormal discrete cosine transform (DCT-II) of the last dimension, by one real Fourier transform.
+    """The orthonormal DCT-II of the last dimension, computed by one real Fourier transform.
 
     >>> Cosine(4)(torch.ones(4))
     tensor([2., 0., 0., 0.])

@@ -1,4 +1,4 @@
-"""Dropout before fully connected layers, whose rate falls with the connections that are left."""
+"""Dropout before fully connected layers, with a rate that falls with their sparsity."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LAYERS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
 
 def add_dropout(model: AnyModule, rate: float) -> AnyModule:
-    """Drops this fraction of the inputs of every Linear but a first layer, in training, in place.
+    """Adds dropout to the inputs of every Linear layer except a first one, in place.
 
     >>> model = add_dropout(nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2)), 0.5)
     >>> dropout_rates(model)
@@ -27,24 +27,20 @@ def add_dropout(model: AnyModule, rate: float) -> AnyModule:
     layers = [module for module in model.modules() if isinstance(module, LAYERS)]
     chosen = [layer for layer in layers[1:] if isinstance(layer, nn.Linear)]
     if not chosen:
-        raise ValueError(
-            "dropout needs a Linear layer that another layer feeds, and the model has none"
-        )
+        raise ValueError("dropout needs a Linear layer after another layer, and the model has none")
     for layer in chosen:
-        layer.register_buffer(
-            BUFFER, torch.tensor([rate, rate])
-        )  # the first rate and that of this moment
+        layer.register_buffer(BUFFER, torch.tensor([rate, rate]))  # the first and the current rate
         setattr(layer, HANDLE, layer.register_forward_pre_hook(_drop))
     return model
 
 
 def dropout_rates(model: nn.Module) -> dict[str, float]:
-    """The rates of this moment, by layer."""
+    """The current rates, by layer."""
     return {name: float(each._buffers[BUFFER][1]) for name, each in _dropped(model).items()}  # type: ignore[index]
 
 
 def scale_dropout_(model: nn.Module, left: Mapping[nn.Module, float]) -> None:
-    """Sets each layer's rate to the first one times the root of the fraction of its connections that is left."""
+    """Sets each layer's rate to its first rate times the root of the fraction of weights left."""
     for layer in _dropped(model).values():
         rates = layer._buffers[BUFFER]
         assert rates is not None
@@ -52,12 +48,11 @@ def scale_dropout_(model: nn.Module, left: Mapping[nn.Module, float]) -> None:
 
 
 def remove_dropout(model: AnyModule) -> AnyModule:
-    """Takes the dropout away, if there is any, in place."""
+    """Removes the dropout, if there is any, in place."""
     for layer in _dropped(model).values():
         handle: RemovableHandle = getattr(layer, HANDLE)
-        layer._forward_pre_hooks.pop(
-            handle.id, None
-        )  # of this layer: in a copy the handle's own is the original's
+        # Not handle.remove(): the handle of a copied layer refers to the original.
+        layer._forward_pre_hooks.pop(handle.id, None)
         delattr(layer, HANDLE)
         del layer._buffers[BUFFER]
     return model
@@ -73,7 +68,7 @@ def _drop(layer: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def dropped_out(features: Tensor, rate: Tensor) -> Tensor:
-    """The features of which the rate is gone, the others larger by as much."""
+    """The features with the fraction `rate` set to zero, the others scaled up."""
     # Not nn.Dropout: its rate is a Python number, which a checkpoint would not hold.
     keep = torch.rand_like(features) >= rate
     return torch.where(keep, features, 0.0) / (1 - rate)

@@ -1,4 +1,4 @@
-"""A network's own dropout, with a rate that falls with the connections that are left."""
+"""Dropout of a network with a rate that falls as weights are removed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .replace import replace_
 
 
 class FadingDropout(nn.Module):
-    """Stands for an nn.Dropout while weights leave: fewer connections learn less by heart (Han et al., 2015).
+    """Replaces an nn.Dropout in training: fewer weights need less dropout (Han et al., 2015).
 
     >>> dropout = FadingDropout(0.5)
     >>> dropout.fade_(0.04)
@@ -22,17 +22,16 @@ class FadingDropout(nn.Module):
 
     def __init__(self, rate: float) -> None:
         super().__init__()
-        # In the model, so that a checkpoint holds it and a compiled network need not be compiled again.
-        self.register_buffer(
-            "rates", torch.tensor([rate, rate])
-        )  # the first rate and that of this moment
+        # The first and the current rate. A buffer is part of checkpoints, and a compiled network is
+        # not compiled again when it changes.
+        self.register_buffer("rates", torch.tensor([rate, rate]))
 
     def forward(self, features: Tensor) -> Tensor:
         """Drops features in training."""
         return dropped_out(features, self.rates[1]) if self.training else features
 
     def fade_(self, left: float | Tensor) -> None:
-        """Sets the rate to the first one times the root of the fraction of connections that is left."""
+        """Sets the rate to the first rate times the root of the fraction of weights left."""
         self.rates[1] = self.rates[0] * left**0.5
 
     def extra_repr(self) -> str:
@@ -41,24 +40,22 @@ class FadingDropout(nn.Module):
 
 
 def fade_dropout_(model: nn.Module) -> None:
-    """Puts a FadingDropout in the place of every nn.Dropout."""
+    """Replaces every nn.Dropout with a FadingDropout."""
     found = [module for module in model.modules() if type(module) is nn.Dropout and module.p > 0]
     if not found:
-        raise ValueError(
-            "there is no dropout that could fade: the model has no nn.Dropout; leave fade out"
-        )
+        raise ValueError("fade lowers dropout, and the model has no nn.Dropout; leave fade out")
     for module in found:
         replace_(model, module, FadingDropout(module.p).train(module.training))
 
 
 def set_left_(model: nn.Module, left: float | Tensor) -> None:
-    """Says to every FadingDropout which fraction of connections is left."""
+    """Sets the rate of every FadingDropout for this fraction of weights left."""
     for module in fading(model):
         module.fade_(left)
 
 
 def restore_dropout_(model: nn.Module) -> None:
-    """Puts an nn.Dropout with the first rate in the place of every FadingDropout."""
+    """Replaces every FadingDropout with an nn.Dropout of the first rate."""
     for module in fading(model):
         replace_(model, module, nn.Dropout(float(module.rates[0])).train(module.training))
 

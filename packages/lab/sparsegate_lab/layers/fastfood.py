@@ -20,12 +20,14 @@ class Fastfood(StandIn):
     >>> Fastfood(nn.Linear(800, 500), features=1024).num_values  # three diagonals of 1024
     3072
 
-    The inputs are padded with zeros to a power of two, n; each n features have their own block of diagonals. It starts
-    as a random Gaussian map does: B is signs, G is Gaussian, S makes the outputs as large as He's start would.
+    The inputs are padded with zeros to a power of two, n; every n features have their own block of
+    diagonals. It starts as a random Gaussian map: B holds signs, G is Gaussian, and S scales the
+    outputs as He's initialization would.
     """
 
-    # Differs from Yang et al. 2014: 1. S starts at one constant, not at the lengths of Gaussian rows; it is learned
-    # anyway. 2. S has no entries for features that are cut off. 3. a bias is added to the features.
+    # Differs from Yang et al. 2014: 1. S starts at one constant, not at the lengths of Gaussian
+    # rows; it is learned anyway. 2. S has no entries for features that are cut off. 3. a bias is
+    # added to the features.
 
     def __init__(self, layer: nn.Linear, *, features: int | None = None, seed: int = 0) -> None:
         super().__init__()
@@ -48,7 +50,7 @@ class Fastfood(StandIn):
         self.to(layer.weight.device, layer.weight.dtype)
 
     def forward(self, x: Float[Tensor, "*batch inputs"]) -> Float[Tensor, "*batch features"]:
-        """The features, before the model's own non-linearity; by one kernel on a CPU where no gradient is wanted."""
+        """The features before the nonlinearity; by one kernel on a CPU without gradients."""
         return self.fused(x) if self._can_fuse(x) else self.plain(x)
 
     def plain(self, x: Float[Tensor, "*batch inputs"]) -> Float[Tensor, "*batch features"]:
@@ -86,7 +88,7 @@ class Fastfood(StandIn):
         return out
 
     def _can_fuse(self, x: Tensor) -> bool:
-        """Whether the kernel gives all that is asked for: plain tensors on a CPU, and no gradient."""
+        """Whether the kernel can be used: plain tensors on a CPU, and no gradient."""
         if (
             type(x) is not Tensor
             or KERNELS is None

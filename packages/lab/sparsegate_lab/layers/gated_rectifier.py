@@ -1,4 +1,4 @@
-"""A gate for the rectifier behind a fully connected layer: where it is open, the layer is linear."""
+"""A gate for the rectifier after a fully connected layer; an open gate makes it linear."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from sparsegate.gates import OPEN_ABOVE
 
 
 class GatedRectifier(nn.Module):
-    """A layer with a tri-state rectifier of its own: `x` above zero, below it `d x` with the gate d, drawn at one half.
+    """A layer with a tri-state rectifier: `x` above zero, `d x` below, with the binary gate d.
 
-    What comes out is lifted above zero, where the model's own rectifier changes nothing; `Lowered` takes it down again
-    before the layer that reads it. So the model's forward can stay as it is.
+    The outputs are lifted above zero, where the model's rectifier has no effect; `Lowered` undoes
+    the lift before the layer that reads them. So the model's forward method need not change.
     """
 
     def __init__(self, inner: nn.Module, *, start: float) -> None:
@@ -28,37 +28,37 @@ class GatedRectifier(nn.Module):
         return bool(self.straight > OPEN_ABOVE)
 
     def forward(self, features: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """The layer's outputs, rectified or not, lifted."""
+        """The outputs, rectified or not, and lifted."""
         out: Tensor = self.inner(features)
         mask = (self.straight > OPEN_ABOVE).to(self.straight) + (
             self.straight - self.straight.detach()
         )
         bent = F.relu(out) + mask.to(out.dtype) * out.clamp_max(0.0)
-        # One above what is needed: at zero a rectifier has no gradient.
+        # One more than needed, because a rectifier has no gradient at zero.
         self.lift = 1 + F.relu(-bent.detach().amin())
         return bent + self.lift
 
 
 class Lowered(nn.Module):
-    """A layer that reads what a gated rectifier has lifted."""
+    """A layer that reads the outputs of a gated rectifier."""
 
     def __init__(self, inner: nn.Module, *, of: GatedRectifier) -> None:
         super().__init__()
         self.inner = inner
-        self._of = (of,)  # in a tuple, so that it is not a part of this module
+        self._of = (of,)  # in a tuple, so that it does not become a submodule
 
     def forward(self, features: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """The layer's output for what there was before the lift."""
+        """The output for the inputs before the lift."""
         out: Tensor = self.inner(features - self._of[0].lift)
         return out
 
 
 @torch.no_grad()
 def straighten_(layer: nn.Linear, reader: nn.Linear) -> None:
-    """Makes two layers with a rectifier between compute what they would without it, in place.
+    """Makes two layers with a rectifier between them compute what they would without it, in place.
 
-    Every unit becomes two, of which one is rectified away: x = relu(x) - relu(-x). Units that nobody reads are dropped,
-    and if there are more than the reader has that read any, the product of the two layers takes their place.
+    Every unit becomes two: x = relu(x) - relu(-x). Units without readers are dropped. If more units
+    remain than the reader has, the product of the two layers replaces them.
     """
     bias: Tensor = layer.weight.new_zeros(len(layer.weight)) if layer.bias is None else layer.bias
     live = (reader.weight != 0).any(0) & ((layer.weight != 0).any(1) | (bias != 0))
@@ -84,7 +84,7 @@ def straighten_(layer: nn.Linear, reader: nn.Linear) -> None:
 
 @torch.no_grad()
 def is_rectified(model: nn.Module, layer: nn.Linear, reader: nn.Module, example: Tensor) -> bool:
-    """Whether a layer's outputs reach its reader through a rectifier and nothing else, found by trying it in eval."""
+    """Whether only a rectifier lies between a layer and its reader; runs the model in eval."""
     probe = torch.linspace(-1, 1, layer.out_features).to(layer.weight).expand(len(example), -1)
     seen: list[Tensor] = []
     put = layer.register_forward_hook(lambda *_: probe.clone())

@@ -6,17 +6,17 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-BITS = 5  # of a pass: products with matrices of at most 32 by 32, which a processor multiplies at full speed
+BITS = 5  # of a pass: products with matrices of at most 32 by 32, which run at full speed
 
 
 class Hadamard(nn.Module):
-    """The orthonormal Walsh-Hadamard transform of the last dimension, whose size is a power of two; its own inverse.
+    """The orthonormal Walsh-Hadamard transform of the last dimension, a power of two.
 
     >>> Hadamard(4)(torch.tensor([1.0, 0.0, 0.0, 1.0]))
     tensor([1., 0., 0., 1.])
 
-    A transform of n numbers is a Kronecker product of small ones, and applying these one after another takes
-    O(n log n) steps. Butterflies of two would need fewer multiplications, and in torch several times as long.
+    It is its own inverse. A transform of n numbers is a Kronecker product of small ones, which take
+    O(n log n) steps. Butterflies of two need fewer multiplications, but more time in torch.
     """
 
     def __init__(self, size: int) -> None:

@@ -1,4 +1,4 @@
-"""The Hessian of the loss for one unit's weights, the same for all units of a layer up to a factor, and its inverse."""
+"""The Hessian of the loss for the weights of a layer's units, and its inverse."""
 
 from __future__ import annotations
 
@@ -12,81 +12,85 @@ from torch.nn import functional as F
 
 from .wrap import Layer
 
-BLOCK = 2**22  # elements of all inverses that are held at a time
-CHUNK = 100  # images that are run at a time
+BLOCK = 2**22  # elements of all inverses that are held at once
+CHUNK = 100  # images that are run at once
 
 
 @dataclass(frozen=True)
 class LayerHessian:
-    """What a layer reads, and how strongly the loss feels each unit: the Hessian of unit u is `factor[u] * inputs`.
+    """The Hessians of a layer's units: that of unit u is `factor[u] * inputs`.
 
-    The bias, where there is one, is one more weight, the last, on an input that is always one.
+    A bias is the last weight, with an input that is always one.
     """
 
     inputs: Float[Tensor, "fan_in fan_in"]
     factor: Float[Tensor, " unit"]
 
     def inverse_diagonal(self, live: Bool[Tensor, "unit fan_in"]) -> Float[Tensor, "unit fan_in"]:
-        """For every unit the diagonal of the inverse of `inputs` among its live weights; one elsewhere."""
-        if bool(live.all()):  # before the first cut one inverse serves all
+        """The diagonal of the inverse of `inputs` among each unit's live weights; elsewhere one."""
+        if bool(live.all()):  # before the first cut all units share one inverse
             inverse = torch.cholesky_inverse(torch.linalg.cholesky(self.inputs))
             return inverse.diagonal().expand(live.shape).clone()
         out = torch.ones(live.shape, dtype=self.inputs.dtype, device=live.device)
-        for rows, place, part in self._blocks(live):
+        for rows, index, part in self._blocks(live):
             inverse = torch.cholesky_inverse(torch.linalg.cholesky(part)).diagonal(dim1=1, dim2=2)
-            out[rows] = out[rows].scatter(1, place, inverse)
+            out[rows] = out[rows].scatter(1, index, inverse)
         return torch.where(live, out, 1.0)
 
     def refit(
         self, weight: Float[Tensor, "unit fan_in"], live: Bool[Tensor, "unit fan_in"]
     ) -> Float[Tensor, "unit fan_in"]:
-        """The weights, zero where not live, that are nearest to given ones in what the layer computes."""
+        """The live weights that compute nearly the same outputs; the others are zero."""
         wanted, out = weight @ self.inputs, torch.zeros_like(weight)
-        for rows, place, part in self._blocks(live):
-            valid = live[rows].gather(1, place)
-            side = torch.where(valid, wanted[rows].gather(1, place), 0.0).unsqueeze(2)
+        for rows, index, part in self._blocks(live):
+            valid = live[rows].gather(1, index)
+            side = torch.where(valid, wanted[rows].gather(1, index), 0.0).unsqueeze(2)
             solved = torch.cholesky_solve(side, torch.linalg.cholesky(part)).squeeze(2)
-            out[rows] = out[rows].scatter(1, place, torch.where(valid, solved, 0.0))
+            out[rows] = out[rows].scatter(1, index, torch.where(valid, solved, 0.0))
         return out
 
     def _blocks(self, live: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Units in blocks that fit in memory: which, where their live weights are, and `inputs` among those.
+        """Splits the units into blocks that fit in memory.
 
-        Units with fewer live weights than others of their block have ones on the diagonal in what is left over.
+        Gives for each block the units, the indices of their live weights, and `inputs` among those.
+        Units with fewer live weights are padded with ones on the diagonal.
         """
         counts = live.sum(1)
-        order = counts.argsort(
-            descending=True, stable=True
-        )  # units of one size together: little is left over
+        # Units with equally many live weights come together, which saves padding.
+        order = counts.argsort(descending=True, stable=True)
         begin = 0
         while begin < len(order):
             width = max(1, int(counts[order[begin]]))
             rows = order[begin : begin + max(1, BLOCK // width**2)]
             begin += len(rows)
-            place = (
+            index = (
                 live[rows].to(torch.uint8).argsort(dim=1, descending=True, stable=True)[:, :width]
             )
-            valid = live[rows].gather(1, place)
-            part = self.inputs[place.unsqueeze(2), place.unsqueeze(1)]
+            valid = live[rows].gather(1, index)
+            part = self.inputs[index.unsqueeze(2), index.unsqueeze(1)]
             if not bool(valid.all()):
                 part.mul_(valid.unsqueeze(2)).mul_(valid.unsqueeze(1))
                 part.diagonal(dim1=1, dim2=2).add_(~valid)
-            yield rows, place, part
+            yield rows, index, part
 
 
 def measure_hessians(
     layers: dict[str, Layer], model: nn.Module, images: Tensor, damp: float
 ) -> dict[str, LayerHessian]:
-    """The Hessians of layers by name, in eval, with labels that the model draws.
+    """Measures the Hessians of layers, in eval mode, with labels drawn from the predictions.
 
-    `damp` times the mean of the diagonal is added to it: inputs that never move would have no inverse.
+    Args:
+        layers: layers of the model by name.
+        model: the model.
+        images: normalized images.
+        damp: this fraction of the diagonal's mean is added to it. Without it, constant inputs would
+            make the Hessian singular.
     """
     was_training = model.training
     model.eval()
     seen = {name: _Seen(layer) for name, layer in layers.items()}
-    draw = torch.Generator().manual_seed(
-        0
-    )  # on the CPU and fixed: every process must draw the same
+    # On the CPU with a fixed seed, so that every process draws the same labels.
+    draw = torch.Generator().manual_seed(0)
     for begin in range(0, len(images), CHUNK):
         logits = model(images[begin : begin + CHUNK]).float()
         labels = (
@@ -107,7 +111,7 @@ def measure_hessians(
 
 
 class _Seen:
-    """What has been seen of a layer so far."""
+    """Accumulates the Hessian of one layer."""
 
     def __init__(self, layer: Layer) -> None:
         self.layer, self.out = layer, torch.empty(0)
@@ -121,7 +125,7 @@ class _Seen:
         self._features, self.out = args[0].detach(), out
 
     def add(self, slope: Tensor) -> None:
-        """Takes in one batch, with the loss's slope at the layer's output."""
+        """Adds one batch, given the gradient of the loss at the layer's output."""
         rows = rows_of(self.layer, self._features).double()
         self._gram = self._gram + rows.T @ rows
         axis = slope.ndim - 1 if isinstance(self.layer, nn.Linear) else 1
@@ -130,7 +134,7 @@ class _Seen:
         self._num_slopes += each.shape[1]
 
     def close(self, num_images: int, damp: float) -> LayerHessian:
-        """The Hessian of all that was seen."""
+        """The Hessian of all batches."""
         self._hook.remove()
         assert isinstance(self._gram, Tensor)
         assert isinstance(self._slopes, Tensor)
@@ -140,7 +144,7 @@ class _Seen:
 
 
 def rows_of(layer: Layer, features: Tensor) -> Float[Tensor, "row fan_in"]:
-    """What each unit of a layer reads, a row for every place, with a one for the bias at the end."""
+    """What a layer reads: one row per position, with a one for the bias at the end."""
     if isinstance(layer, nn.Linear):
         rows = features.flatten(0, -2)
     else:

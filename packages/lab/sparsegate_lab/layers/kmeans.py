@@ -12,9 +12,10 @@ ROUNDS = 25
 def kmeans(
     points: Float[Tensor, "points size"], num: int, draw: torch.Generator
 ) -> tuple[Float[Tensor, "centres size"], Int64[Tensor, " points"]]:
-    """So many centres, and the nearest one of every point; starts from points drawn at random.
+    """Finds `num` centres, starting from random points, and the nearest centre of every point.
 
-    >>> centres, nearest = kmeans(torch.tensor([[1.0], [3.0], [10.0]]), 2, torch.Generator().manual_seed(0))
+    >>> draw = torch.Generator().manual_seed(0)
+    >>> centres, nearest = kmeans(torch.tensor([[1.0], [3.0], [10.0]]), 2, draw)
     >>> centres[nearest].flatten().tolist()
     [2.0, 2.0, 10.0]
     """
@@ -24,7 +25,6 @@ def kmeans(
         nearest = torch.cdist(points, centres).argmin(dim=1)
         sums = torch.zeros_like(centres).index_add_(0, nearest, points)
         counts = torch.bincount(nearest, minlength=num)[:, None]
-        centres = torch.where(
-            counts > 0, sums / counts.clamp(min=1), centres
-        )  # a centre without points stays
+        # A centre without points does not move.
+        centres = torch.where(counts > 0, sums / counts.clamp(min=1), centres)
     return centres, torch.cdist(points, centres).argmin(dim=1)

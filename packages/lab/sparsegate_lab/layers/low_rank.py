@@ -11,7 +11,7 @@ from .stand_in import StandIn
 
 
 class LowRank(StandIn):
-    """The best approximation of a layer with a weight of this rank, as two factors that can be trained.
+    """The best approximation of a layer's weight of this rank, as two trainable factors.
 
     >>> LowRank(nn.Linear(800, 500), rank=10).num_values  # 10 * (800 + 500)
     13000
@@ -22,7 +22,8 @@ class LowRank(StandIn):
         self.stands_for = (layer.out_features, layer.in_features)
         if not 1 <= rank <= min(self.stands_for):
             raise ValueError(
-                f"rank is from 1 to {min(self.stands_for)} for a weight of {self.stands_for}, got {rank}"
+                f"rank is from 1 to {min(self.stands_for)} for a weight of {self.stands_for}, "
+                f"got {rank}"
             )
         left, values, right = torch.linalg.svd(layer.weight.detach().float(), full_matrices=False)
         scale = values[:rank].sqrt()  # shared by both, so that one learning rate suits both

@@ -1,4 +1,4 @@
-"""Fixed masks: which elements of a model's weights may live, as buffers beside the weights."""
+"""Binary masks of a model's weights, as buffers of their modules."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Masked(NamedTuple):
 
 
 def add_masks(model: AnyModule) -> AnyModule:
-    """Puts a mask, all true, beside the weight of every Linear and Conv, in place, and returns the model.
+    """Adds a mask, all true, to the weight of every Linear and Conv layer, in place.
 
     >>> model = add_masks(nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2)))
     >>> list(masks(model))
     ['0.weight', '2.weight']
 
-    A mask acts when `apply_masks_` is called: after every step, so that removed weights stay exactly zero.
+    Call `apply_masks_` after every step, so that removed weights stay exactly zero.
     """
     seen: set[int] = set()
     for module in model.modules():
@@ -65,7 +65,7 @@ def apply_masks_(model: nn.Module) -> None:
 
 
 def num_to_keep(model: nn.Module, keep: float) -> int | None:
-    """How many masked weights a cut to the fraction `keep` leaves; none if so few are left already."""
+    """The number of weights after a cut to this fraction; None if no more are left already."""
     found = [mask for _, _, mask in masks(model).values()]
     count = max(1, round(keep * sum(mask.numel() for mask in found)))
     return count if sum(int(mask.sum()) for mask in found) > count else None
@@ -73,10 +73,17 @@ def num_to_keep(model: nn.Module, keep: float) -> int | None:
 
 @torch.no_grad()
 def cut_to_(model: nn.Module, keep: float, scores: Mapping[str, Tensor]) -> bool:
-    """Leaves the fraction `keep` of all masked weights, those with the highest scores; says whether it cut.
+    """Keeps the weights with the highest scores, ranked over the whole network, in place.
 
-    One ranking over the whole network; ties go to the earlier weight. A removed weight never comes back, and nothing
-    happens where so few are left already.
+    Ties go to the earlier weight. A removed weight never comes back.
+
+    Args:
+        model: a model with masks.
+        keep: the fraction of all masked weights that remains.
+        scores: the scores of each weight's elements, by name.
+
+    Returns:
+        False if no more weights are left already, and nothing changed.
     """
     count = num_to_keep(model, keep)
     if count is None:
@@ -96,7 +103,7 @@ def cut_to_(model: nn.Module, keep: float, scores: Mapping[str, Tensor]) -> bool
 
 
 def remove_masks(model: AnyModule) -> AnyModule:
-    """Takes the masks away and leaves an ordinary model with exact zeros, in place."""
+    """Removes the masks, in place; the result is an ordinary model with exact zeros."""
     apply_masks_(model)
     for module, _, _ in masks(model).values():
         del module._buffers[BUFFER]

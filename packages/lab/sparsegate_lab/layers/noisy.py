@@ -1,4 +1,4 @@
-"""A layer whose weights have Gaussian noise, drawn where it is cheapest: in the layer's output."""
+"""A layer with Gaussian noise on its weights, drawn in its output, where that is cheapest."""
 
 from __future__ import annotations
 
@@ -12,16 +12,14 @@ from torch.nn import functional as F
 from .wrap import Layer
 
 CLIP = 8.0  # of the logarithm of alpha, where a weight is long gone
-SETTLED = (
-    40.0  # of the logarithm of a variance: as good as endless, and with a minus as good as none
-)
+SETTLED = 40.0  # of a log variance: practically infinite, and its negative practically zero
 
 
 class Noisy(nn.Module):
     """A Linear or Conv with a variance for every weight, which is itself the mean.
 
-    `alpha`, variance over squared mean, says how much noise there is in a weight; one above the threshold is zero, in
-    training too. In eval the layer computes with the means.
+    `alpha`, variance over squared mean, measures the noise of a weight. A weight whose log alpha is
+    above the threshold is zero, in training too. In eval mode the layer uses the means.
     """
 
     def __init__(self, layer: Layer, *, log_variance: float, threshold: float) -> None:
@@ -46,7 +44,7 @@ class Noisy(nn.Module):
         mean = self._compute(features, weight, self.layer.bias)
         if not self.training:
             return mean
-        # The sum of independent Gaussians is one: one draw for each output, not one for each weight.
+        # A sum of Gaussians is Gaussian: draw once per output, not once per weight.
         variance = self._compute(
             features**2, torch.where(alive, self.log_variance.exp(), 0.0), None
         )
@@ -54,7 +52,7 @@ class Noisy(nn.Module):
 
     @torch.no_grad()
     def settle_(self) -> None:
-        """Takes the noise from weights that live, and gives the others so much that none comes back."""
+        """Removes the noise of live weights, and makes the others so noisy that none comes back."""
         self.log_variance.copy_(torch.where(self.alive(), -SETTLED, SETTLED))
 
     @torch.no_grad()
@@ -74,13 +72,13 @@ def log_alpha(
     mean: Float[Tensor, "*shape"], log_variance: Float[Tensor, "*shape"]
 ) -> Float[Tensor, "*shape"]:
     """The logarithm of variance over squared mean."""
-    # Not clipped below, as the authors' code does: a large weight that starts there would never get a gradient.
+    # Not clipped below as in the authors' code, where a large weight would never get a gradient.
     return (log_variance - torch.log(mean**2 + 1e-16)).clamp_max(CLIP)
 
 
 def divergence(layers: Sequence[Noisy]) -> Float[Tensor, ""]:
-    """How far the weights of these layers are from the log-uniform prior, in nats, up to a constant."""
-    # All layers in one vector: a GPU spends more time on starting small operations than on doing them.
+    """The KL divergence of these layers from the log-uniform prior, in nats, up to a constant."""
+    # All layers in one vector, because small operations are slow to start on a GPU.
     means = torch.cat([each.layer.weight.flatten() for each in layers])
     alphas = log_alpha(means, torch.cat([each.log_variance.flatten() for each in layers]))
     # Molchanov et al. 2017, equation 14.

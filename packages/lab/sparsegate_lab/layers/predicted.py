@@ -1,4 +1,4 @@
-"""A fully connected layer on pictures that learns some of its weights and predicts the others from them."""
+"""A fully connected layer on images that learns some weights and predicts the others."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ RIDGE = 1e-2  # keeps the kernel's inverse from blowing up where two learned pix
 
 
 class Predicted(StandIn):
-    """Every unit learns its weights at a few pixels; kernel regression over the picture gives it the others.
+    """Learns the weights at a few pixels; kernel regression over the image predicts the others.
 
-    >>> Predicted(nn.Linear(800, 500), channels=50, keep=0.25).num_values  # 500 units, 50 channels, 4 of 16 pixels
+    >>> Predicted(nn.Linear(800, 500), channels=50, keep=0.25).num_values  # 4 of 16 pixels
     100000
 
-    A layer's inputs are so many channels of a square picture. Prediction is linear in what is learned, so the fixed
-    part acts on the inputs and the predicted weight is never built.
+    The inputs are the channels of a square image. Prediction is linear in the learned weights, so
+    its fixed part acts on the inputs, and the predicted weight is never built.
     """
 
-    # Differs from Denil et al. 2013: 1. one kernel, the squared exponential of the pixels' distance; theirs are also
-    # covariances of the data, and several sets of pixels. 2. all channels learn at the same pixels.
+    # Differs from Denil et al. 2013: 1. one kernel, the squared exponential of the pixels'
+    # distance; theirs are also covariances of the data, and several sets of pixels.
+    # 2. all channels learn at the same pixels.
 
     def __init__(
         self, layer: nn.Linear, *, channels: int, keep: float, width: float = 1.0, seed: int = 0
@@ -62,8 +63,8 @@ def picture_side(inputs: int, channels: int) -> int:
     side = math.isqrt(inputs // max(1, channels))
     if channels < 1 or channels * side * side != inputs:
         raise ValueError(
-            f"{inputs} inputs are no square picture of {channels} channels; choose a layer that reads pictures, or say "
-            "how many channels they have"
+            f"{inputs} inputs are not a square image of {channels} channels; choose a layer that "
+            "reads images, or set channels"
         )
     return side
 

@@ -1,4 +1,4 @@
-"""Finds fully connected layers by name, and puts other layers in their place."""
+"""Finds fully connected layers by name, and replaces modules."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ def linears(model: nn.Module, only: tuple[str, ...]) -> dict[str, nn.Linear]:
 
 
 def replace_(model: nn.Module, old: nn.Module, new: nn.Module) -> None:
-    """Puts one module in the place of another, everywhere that it stands in the model."""
-    places = [name for name, module in model.named_modules(remove_duplicate=False) if module is old]
-    for name in places:
+    """Replaces a module wherever the model uses it, in place."""
+    names = [name for name, module in model.named_modules(remove_duplicate=False) if module is old]
+    for name in names:
         model.set_submodule(name, new)
 
 
 def _check_own(model: nn.Module, name: str, layer: nn.Linear) -> None:
     if not name:
         raise ValueError(
-            "the model is a single nn.Linear; put it into an nn.Sequential, in which it can be replaced"
+            "the model is a single nn.Linear; put it into an nn.Sequential to replace it"
         )
     users = [
         each for each in model.modules() if layer.weight in set(each.parameters(recurse=False))

@@ -1,4 +1,4 @@
-"""A fully connected layer of another size than the one in whose place it stands."""
+"""A fully connected layer that replaces one of another size."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .stand_in import StandIn
 
 
 class Resized(StandIn):
-    """An ordinary fully connected layer that remembers the shape of the one it replaces.
+    """A fully connected layer that remembers the shape of the one that it replaces.
 
     >>> wider = Resized(nn.Linear(500, 10), by=nn.Linear(1024, 10))
     >>> wider.stands_for, wider.num_values

@@ -18,19 +18,17 @@ class TensorTrain(StandIn):
     >>> layer.num_values  # 5*5*8 + 8*5*5*8 + 8*8*5*8 + 8*4*4
     4488
 
-    Inputs and outputs are seen as tensors with so many modes: their prime factors, spread evenly.
+    Inputs and outputs are tensors with `modes` dimensions: their prime factors, spread evenly.
     """
 
-    # Differs from Novikov et al. 2015: 1. the modes are found, not chosen by hand. 2. cores start so that the weight
-    # has the variance of He's start; the paper does not say how it starts them.
+    # Differs from Novikov et al. 2015: 1. the modes are found, not chosen by hand. 2. cores start
+    # so that the weight has the variance of He's initialization; the paper does not say how.
 
     def __init__(self, layer: nn.Linear, *, modes: int = 4, rank: int = 8) -> None:
         super().__init__()
         self.stands_for = (layer.out_features, layer.in_features)
         if modes < 2 or rank < 1:
-            raise ValueError(
-                f"a tensor train has 2 modes and a rank of 1 at least, got modes={modes}, rank={rank}"
-            )
+            raise ValueError(f"expected modes >= 2 and rank >= 1, got modes={modes}, rank={rank}")
         self.inputs, self.outputs = (
             _modes(layer.in_features, modes),
             _modes(layer.out_features, modes),

@@ -12,10 +12,10 @@ from .wrap import Layer
 
 
 class GatedUnits(nn.Module):
-    """A layer whose units are silent where their gate is not above one half.
+    """A layer with a gate on every unit; a unit is active if its gate is above 0.5.
 
-    The gradient passes straight through the threshold, so a closed gate can open again. A silent unit is zero before
-    the activation, its bias too.
+    The gradient passes straight through the threshold, so a closed gate can open again. An inactive
+    unit is zero before the activation function, with its bias.
     """
 
     def __init__(self, layer: Layer, *, start: float) -> None:
@@ -24,11 +24,11 @@ class GatedUnits(nn.Module):
         self.gate = nn.Parameter(torch.full((len(layer.weight),), start))
 
     def open(self) -> Bool[Tensor, " unit"]:
-        """Which units speak."""
+        """Which units are active."""
         return self.gate > OPEN_ABOVE
 
     def forward(self, features: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """The layer's output, zero in silent units."""
+        """The layer's output, zero for inactive units."""
         mask = self.open().to(self.gate) + (self.gate - self.gate.detach())
         out: Tensor = self.layer(features)
         axis = (
@@ -37,14 +37,14 @@ class GatedUnits(nn.Module):
             else out.ndim - self.layer.weight.ndim + 1
         )
         return out * mask.to(out.dtype).view(
-            [-1 if place == axis else 1 for place in range(out.ndim)]
+            [-1 if dimension == axis else 1 for dimension in range(out.ndim)]
         )
 
     @torch.no_grad()
     def without_gates(self) -> Layer:
-        """The layer alone, weights and biases of silent units exactly zero."""
-        silent = ~self.open()
-        self.layer.weight[silent] = 0.0
+        """The plain layer, with weights and biases of inactive units exactly zero."""
+        closed = ~self.open()
+        self.layer.weight[closed] = 0.0
         if self.layer.bias is not None:
-            self.layer.bias[silent] = 0.0
+            self.layer.bias[closed] = 0.0
         return self.layer

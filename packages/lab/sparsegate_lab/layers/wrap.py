@@ -1,4 +1,4 @@
-"""Wrapping: a module around each layer for the time of training, taken off at the end."""
+"""Wraps layers in other modules for training, and unwraps them at the end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def layers_of(model: nn.Module) -> dict[str, Layer]:
 
 
 def wrap_(model: AnyModule, wrappers: dict[str, nn.Module]) -> AnyModule:
-    """Puts each wrapper at the place of the layer with its name, in place.
+    """Replaces the layers with these names by their wrappers, in place.
 
     >>> model = nn.Sequential(nn.Linear(2, 2))
     >>> wrap_(model, {"0": nn.Sequential(model[0])})
@@ -39,7 +39,7 @@ def wrap_(model: AnyModule, wrappers: dict[str, nn.Module]) -> AnyModule:
             f"the model is itself a layer ({type(model).__name__}); put it into an nn.Sequential"
         )
     by_layer = {id(model.get_submodule(name)): wrapper for name, wrapper in wrappers.items()}
-    for parent, name, child in _places(model):
+    for parent, name, child in _children(model):
         if id(child) in by_layer:
             parent._modules[name] = by_layer[id(child)]
     return model
@@ -48,15 +48,15 @@ def wrap_(model: AnyModule, wrappers: dict[str, nn.Module]) -> AnyModule:
 def unwrap_(
     model: AnyModule, kind: type[nn.Module], inside: Callable[[nn.Module], nn.Module]
 ) -> AnyModule:
-    """Puts what is inside each wrapper of a kind back to its place, in place."""
-    for parent, name, child in _places(model):
+    """Replaces every wrapper of a kind by what it wraps, in place."""
+    for parent, name, child in _children(model):
         if isinstance(child, kind):
             parent._modules[name] = inside(child)
     return model
 
 
-def _places(model: nn.Module) -> Iterator[tuple[nn.Module, str, nn.Module]]:
-    """Every place of a module in another, shared modules at each of their places."""
+def _children(model: nn.Module) -> Iterator[tuple[nn.Module, str, nn.Module]]:
+    """All modules with parent and name; a shared module comes once for each parent."""
     for parent in list(model.modules()):
         for name, child in list(parent._modules.items()):
             if child is not None:

@@ -82,7 +82,8 @@ class Architecture(Method):
             )
         if not (0 <= self.ramp <= 1 and 0 < self.freeze <= 1):
             raise ValueError(
-                f"ramp is in [0, 1] and freeze in (0, 1], got ramp={self.ramp}, freeze={self.freeze}"
+                "ramp is in [0, 1] and freeze in (0, 1], "
+                f"got ramp={self.ramp}, freeze={self.freeze}"
             )
 
     def prepare(self, model: nn.Module, progress: float = 0.0) -> nn.Module:
@@ -144,7 +145,7 @@ class Architecture(Method):
                 )
 
     def finish(self, model: nn.Module) -> nn.Module:
-        """An ordinary model in which all weights of inactive units are zero; `sg.shrink` narrows it."""
+        """An ordinary model with zeros for inactive units; `sg.shrink` makes it narrow."""
         linear = [
             name
             for name, each in model.named_modules()
@@ -197,7 +198,7 @@ def _readers(model: nn.Module) -> dict[str, str]:
             found[name] = names[reader]
     if not found:
         raise ValueError(
-            "a gate for the depth needs a rectified fully connected layer that is read by one fully "
-            "connected layer of at most half its size, and the model has none; set depth to 0"
+            "a gate for the depth needs a rectified fully connected layer before one of at most "
+            "half its size, and the model has none; set depth to 0"
         )
     return found

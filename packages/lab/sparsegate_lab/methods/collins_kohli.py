@@ -100,7 +100,7 @@ class CollinsKohli(Method):
         return remove_masks(model)
 
     def _raise_one(self, model: nn.Module, judge: Judge, lowest: float, count: int) -> bool:
-        """Raises the threshold with the best ratio of weights to accuracy, if the budget allows one."""
+        """Raises the threshold that saves most weights per accuracy, if the budget allows it."""
         now, found = judge.accuracy(), list(masks(model).values())
         spare = sum(int(each.mask.sum()) for each in found) - count
         best: tuple[float, Masked, Tensor] | None = None

@@ -17,7 +17,7 @@ class Fastfood(Method):
     """Trains a network whose chosen layers are adaptive Fastfood transforms from the start."""
 
     features: int | None = None
-    """Outputs of a chosen layer, 1024 for Fastfood-1024; None: unchanged. Its readers are resized."""
+    """Outputs of a chosen layer, whose readers are resized: 1024 for Fastfood-1024."""
 
     only: tuple[str, ...] = ("fc1.*",)
     """Patterns of the fully connected weights that are replaced."""

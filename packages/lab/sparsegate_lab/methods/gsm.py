@@ -39,7 +39,8 @@ class GSM(Method):
     def __post_init__(self) -> None:
         if not 0 < self.keep <= 1:
             raise ValueError(
-                f"keep is a fraction in (0, 1], got {self.keep}; for a rate of 300 write keep=0.0033"
+                f"keep is a fraction in (0, 1], got {self.keep}; "
+                "for a rate of 300 write keep=0.0033"
             )
         if not 0 <= self.begin < self.cut <= 1:
             raise ValueError(

@@ -44,8 +44,8 @@ class LearnedGates(Method):
 
     shards: ClassVar[bool] = True
 
-    # Differs from the paper: 1. the penalty is a mean over all gates, not a sum. 2. the gates have a
-    # separate optimizer and learning rate. 3. the penalty rises over the first part of training.
+    # Differs from the paper: 1. the penalty is a mean over all gates, not a sum. 2. the gates have
+    # a separate optimizer and learning rate. 3. the penalty rises over the first part of training.
     # 4. the gates are frozen before the end.
 
     penalty: Penalty = field(default_factory=Penalty)
@@ -103,7 +103,8 @@ class LearnedGates(Method):
             )
         if not (0 <= self.ramp <= 1 and 0 < self.freeze <= 1):
             raise ValueError(
-                f"ramp is in [0, 1] and freeze in (0, 1], got ramp={self.ramp}, freeze={self.freeze}"
+                "ramp is in [0, 1] and freeze in (0, 1], "
+                f"got ramp={self.ramp}, freeze={self.freeze}"
             )
         if not (self.gate_lr >= 0 and 0 <= self.gate_momentum < 1):
             raise ValueError(
@@ -181,7 +182,7 @@ class LearnedGates(Method):
         connected = [each for each in require_gates(model).values() if each.gate.ndim == CONNECTED]
         if not connected:
             raise ValueError(
-                "fade follows the gates of fully connected layers, and none has gates; leave fade out"
+                "fade needs gates on fully connected layers, and none has gates; leave fade out"
             )
         left = sum(whole(each.draw.keep(each.gate)) * each.gate.numel() for each in connected)
         set_left_(model, left / sum(each.gate.numel() for each in connected))
@@ -203,7 +204,8 @@ class LearnedGates(Method):
     def _check_with_target(self) -> None:
         if idle := _changed(self, SET_BY_TARGET):
             raise ValueError(
-                f"with a target, {' and '.join(idle)} would have no effect; leave one or the other out"
+                f"with a target, {' and '.join(idle)} would have no effect; "
+                "leave one or the other out"
             )
         if self.update != "apart":
             raise ValueError(

@@ -17,8 +17,8 @@ from sparsegate_lab.method import Judge, Method
 class Neuron(Method):
     """Trains densely, then merges neurons of chosen layers that compute nearly the same."""
 
-    # Differs from Srinivas and Babu 2015: 1. the number of remaining neurons is a setting; the paper
-    # reads it off the curve of saliencies. 2. several layers may be merged, in their order.
+    # Differs from Srinivas and Babu 2015: 1. the number of remaining neurons is a setting; the
+    # paper reads it off the curve of saliencies. 2. several layers may be merged, in their order.
 
     keep: float = 0.7
     """Fraction of a chosen layer's neurons that remain."""
@@ -32,7 +32,8 @@ class Neuron(Method):
     def __post_init__(self) -> None:
         if not 0 < self.keep <= 1:
             raise ValueError(
-                f"keep is a fraction in (0, 1], got {self.keep}; for 30 % of the neurons write keep=0.3"
+                f"keep is a fraction in (0, 1], got {self.keep}; "
+                "for 30 % of the neurons write keep=0.3"
             )
         if not 0 <= self.at <= 1:
             raise ValueError(f"at is a fraction of training in [0, 1], got {self.at}")

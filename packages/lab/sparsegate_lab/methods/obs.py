@@ -75,7 +75,7 @@ class OBS(PruningRounds):
 def operate_(
     model: nn.Module, layers: dict[str, Layer], hessians: dict[str, LayerHessian], keep: float
 ) -> None:
-    """Removes the cheapest weights of a masked model; the rest of each unit compensates, in place."""
+    """Removes the cheapest weights of a masked model, in place; the others compensate."""
     found = masks(model)
     before = {name: rows_with_bias(layers[name]) for name in found}
     scores = {}

@@ -33,7 +33,8 @@ class Predicted(Method):
     def __post_init__(self) -> None:
         if not 0 < self.keep <= 1:
             raise ValueError(
-                f"keep is a fraction in (0, 1], got {self.keep}; for every fourth pixel write keep=0.25"
+                f"keep is a fraction in (0, 1], got {self.keep}; "
+                "for every fourth pixel write keep=0.25"
             )
         if not self.width > 0:
             raise ValueError(f"width is above zero, got {self.width}")

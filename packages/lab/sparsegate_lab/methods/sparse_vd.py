@@ -18,9 +18,9 @@ from sparsegate_lab.method import Method, Training, scale_lr_
 class SparseVD(Method):
     """Learns how much noise each weight tolerates; a weight that tolerates any noise is removed."""
 
-    # Differs from Molchanov et al. 2017: 1. biases are trained by the run's SGD, not by Adam. 2. the
-    # variances may have another learning rate, for trainings shorter than their 200 epochs. 3. with
-    # `freeze` below one, training ends without noise.
+    # Differs from Molchanov et al. 2017: 1. biases are trained by the run's SGD, not by Adam. 2.
+    # the variances may have another learning rate, for trainings shorter than their 200 epochs.
+    # 3. with `freeze` below one, training ends without noise.
 
     price: float = 1.0
     """Factor on the divergence from the prior; 1 is the variational lower bound."""

@@ -168,13 +168,13 @@ class Checkpoints:
     def _check_run(self, path: Path, about: dict[str, str]) -> None:
         if about.get("run") != self.run:
             raise ValueError(
-                f"the checkpoint {path} is of another run ({about.get('run')}); this is {self.run}: "
-                "use another --folder, or delete it"
+                f"the checkpoint {path} is of another run ({about.get('run')}); this is "
+                f"{self.run}: use another --folder, or delete it"
             )
         if missing := [name for name in (*METADATA, "checksum") if name not in about]:
             raise ValueError(
-                f"the checkpoint {path} has no {missing[0]}: an earlier version of sparsegate wrote "
-                "it, and this one cannot resume it; finish the run with that version, or delete it"
+                f"the checkpoint {path} has no {missing[0]}: an earlier version of sparsegate "
+                "wrote it; finish the run with that version, or delete it"
             )
 
     def _files(self) -> list[Path]:

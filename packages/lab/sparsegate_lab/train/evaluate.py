@@ -1,4 +1,4 @@
-"""Accuracy of a model, and the count of what is left of it."""
+"""Measures the accuracy of a model, and counts its weights."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ MAX_BYTES = 2**25  # of a batch's images: 222 photographs of 224x224, all of a t
 def accuracy(
     model: nn.Module, split: Split, normalise: Callable[[Tensor], Tensor], accelerator: Accelerator
 ) -> float:
-    """Percentage of images that a model labels rightly, in eval; every process takes its part of the images.
+    """Percentage of images that a model classifies correctly, in eval mode.
 
-    All take the first one's statistics of BatchNorm, as the network that is saved has them.
+    Every process evaluates a part of the images, with the first process's statistics of BatchNorm,
+    which the saved network has too.
     """
     was_training = model.training
     model.eval()
@@ -36,7 +37,7 @@ def accuracy(
     batch = max(1, min(BATCH, MAX_BYTES // split.images[0].numel()))
     for begin in range(0, len(split), world * batch):
         part = split.part(begin + rank * batch, begin + (rank + 1) * batch).to(accelerator.device)
-        # Processes that share a model out must run it equally often: who has no image left runs it on one for nothing.
+        # Processes that share a sharded model must all run it, so one without images takes one.
         images = part.images if len(part) else split.part(0, 1).to(accelerator.device).images
         images = normalise(images)  # in full precision, as in training
         with accelerator.autocast():
@@ -47,7 +48,7 @@ def accuracy(
 
 
 def count_layers(model: nn.Module) -> tuple[Layer, ...]:
-    """The weights of an ordinary model, tied ones once: every parameter of two or more dimensions, every stand-in."""
+    """The weights of an ordinary model: parameters of two or more dimensions, and stand-ins."""
     counted = _of_stand_ins(model)
     layers: list[Layer] = []
     for path, module in model.named_modules():
@@ -72,7 +73,7 @@ def count_layers(model: nn.Module) -> tuple[Layer, ...]:
 
 
 def count_biases(model: nn.Module) -> tuple[int, int]:
-    """How many parameters are not weights, and how many of those are not zero."""
+    """The number of parameters that are not weights, and how many of them are not zero."""
     weights = _of_stand_ins(model)
     others = [each for each in model.parameters() if each.ndim < 2 and each not in weights]
     return sum(each.numel() for each in others), sum(
@@ -81,16 +82,16 @@ def count_biases(model: nn.Module) -> tuple[int, int]:
 
 
 def count_sizes(model: nn.Module) -> tuple[int, ...]:
-    """How many weights that are not zero have which size, in the bins of a record."""
+    """Histogram of the sizes of nonzero weights, with the bins of a record."""
     stand_ins = _of_stand_ins(model)
     weights = [each.detach() for each in model.parameters() if each.ndim >= 2 or each in stand_ins]
     sizes = torch.cat([weight[weight != 0].abs().double().cpu() for weight in weights])
-    places = torch.bucketize(sizes, torch.tensor(SIZE_EDGES, dtype=torch.float64), right=True)
-    return tuple(torch.bincount(places, minlength=len(SIZE_EDGES) + 1).tolist())
+    bins = torch.bucketize(sizes, torch.tensor(SIZE_EDGES, dtype=torch.float64), right=True)
+    return tuple(torch.bincount(bins, minlength=len(SIZE_EDGES) + 1).tolist())
 
 
 def _of_stand_ins(model: nn.Module) -> set[nn.Parameter]:
-    """The parameters that stand-ins count themselves: all of theirs but the biases."""
+    """The parameters that stand-ins count: all except their biases."""
     stand_ins = [module for module in model.modules() if isinstance(module, StandIn)]
     return {
         each for module in stand_ins for name, each in module.named_parameters() if name != "bias"

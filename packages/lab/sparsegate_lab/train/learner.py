@@ -33,7 +33,7 @@ class SplitJudge(Judge):
     inputs: Inputs
 
     def accuracy(self) -> float:
-        """Validation accuracy of the current model; every process evaluates a part of the images."""
+        """Validation accuracy of the current model, in percent."""
         return self.inputs.accuracy(self.model, "validation")
 
     def images(self, count: int) -> Tensor:
@@ -107,7 +107,8 @@ class Learner:
         """The finished network, with its averaged weights if the run asks for them."""
         if self.average is not None:
             self.average.apply_()
-        return self.run.method.finish(self._unwrapped())
+        finished: nn.Module = self.run.method.finish(self._unwrapped())
+        return finished
 
     def found(self) -> tuple[str, ...]:
         """Remarks on the penalty that a target found, if the method has a target."""

@@ -196,5 +196,5 @@ def check_checkpoint(
     if not 0 < step <= steps or step % batches:
         raise ValueError(
             f"the checkpoint of {folder.path} is of step {step}; expected the end of an epoch, a "
-            f"multiple of {batches} up to {steps}; delete {folder.checkpoints.folder} to train again"
+            f"multiple of {batches} up to {steps}; delete {folder.checkpoints.folder}"
         )

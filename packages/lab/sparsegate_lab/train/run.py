@@ -1,4 +1,4 @@
-"""The frozen description of a run, whose hash names its folder."""
+"""Describes a run; the hash of its settings names its folder."""
 
 from __future__ import annotations
 
@@ -31,67 +31,67 @@ class Run(Generic[AnyMethod]):
     """A registered network."""
 
     data: str = "mnist"
-    """mnist, a dataset in $SPARSEGATE_DATA, the path of a folder (photographs, CIFAR, idx files), or hub:OWNER/NAME."""
+    """mnist, a dataset in $SPARSEGATE_DATA, a folder (images, CIFAR, idx), or hub:OWNER/NAME."""
 
     method: AnyMethod = dataclasses.field(default_factory=LearnedGates)  # type: ignore[assignment]
     """How the network is made smaller."""
 
     weights: str = ""
-    """What the network begins with: a .pth or .safetensors file, the folder of a run, or hf://OWNER/NAME/FILE."""
+    """Initial weights: a .pth or .safetensors file, a run's folder, or hf://OWNER/NAME/FILE."""
 
     new_head: tuple[str, ...] = ()
-    """Layers that begin afresh whatever is in the weights, such as classifier.6 or classifier.*"""
+    """Layers that do not take their initial weights, such as classifier.6 or classifier.*"""
 
     epochs: int = 20
     """Passes over the training images."""
 
     batch_size: int = 128
-    """Images in a step, over all processes together."""
+    """Images in a step, over all processes."""
 
     lr: float = 0.03
-    """First learning rate of the weights (SGD with momentum); a cosine takes it to zero."""
+    """Initial learning rate of the weights (SGD with momentum); it follows a cosine to zero."""
 
     momentum: float = 0.9
     """Momentum of the weights."""
 
     weight_decay: float = 1e-4
-    """Decay of the weights; gates have none."""
+    """Weight decay; gates have none."""
 
     warmup: float = 0.0
     """Fraction of training over which the learning rate rises from zero."""
 
     clip: float = 0.0
-    """Gradients of all weights together that are longer than this are shortened to it; 0: none."""
+    """Maximum norm of the gradients of all weights; 0: they are not clipped."""
 
     label_smoothing: float = 0.0
-    """Share of every label that is spread evenly over all classes."""
+    """Label smoothing: share of every label that is spread evenly over all classes."""
 
     stop: Stop = dataclasses.field(default_factory=Stop)
     """When training may end before its last epoch."""
 
     shift: int = 2
-    """Training images are moved by up to so many pixels."""
+    """Training images are shifted by up to this many pixels."""
 
     flip: bool = False
     """Mirror every other training image."""
 
     crop: float = 0.0
-    """Train on random parts of images, of at least this fraction of their area; 0: on whole ones."""
+    """Train on random crops of at least this fraction of the area; 0: on whole images."""
 
     jitter: float = 0.0
     """Change brightness, contrast and colour of training images by up to this fraction."""
 
     erase: int = 0
-    """Cover a square of so many pixels of every training image with grey; 0: none."""
+    """Side in pixels of a grey square that covers a part of every training image; 0: none."""
 
     normalise: Literal["data", "imagenet"] = "data"
-    """Mean and spread of colours: the training images' own, or those that weights from ImageNet expect."""
+    """Normalise by mean and deviation of the training images, or of ImageNet."""
 
     stored_size: int = 256
-    """Photographs are cached as squares with a side of so many pixels."""
+    """Side in pixels of the squares in which photographs are cached."""
 
     bad_images: Literal["stop", "skip"] = "stop"
-    """What to do about a photograph that does not decode."""
+    """What to do with a photograph that cannot be decoded."""
 
     seed: int = 0
     """Where all randomness comes from."""
@@ -100,13 +100,13 @@ class Run(Generic[AnyMethod]):
     """Type of the forward and backward pass; weights and gates stay in fp32. fp16 needs a GPU."""
 
     compile: bool = False
-    """Compile the network with torch.compile; pays on a GPU, seldom on a CPU."""
+    """Compile the network with torch.compile; often faster on a GPU, seldom on a CPU."""
 
     distil: Teacher = dataclasses.field(default_factory=Teacher)
-    """A finished run from which the network learns beside the labels; none unless set."""
+    """A finished run that teaches this one, in addition to the labels."""
 
     average: float | None = None
-    """Moving average of the weights while the mask stands still: its decay, such as 0.999, or 1 for a plain mean."""
+    """Decay of a moving average of the weights after the mask is frozen; 1: a plain mean."""
 
     def __post_init__(self) -> None:
         _check_training(self)
@@ -114,8 +114,8 @@ class Run(Generic[AnyMethod]):
         _check_images(self)
         if self.clip and getattr(self.method, "update", "apart") != "apart":
             raise ValueError(
-                "clip would shorten what moves the gates, too, where one gradient moves both; leave clip out, or use "
-                "update apart"
+                "with one optimizer for weights and gates, clip would affect both; leave clip out, "
+                "or use update apart"
             )
         if self.new_head and not self.weights:
             raise ValueError(
@@ -123,7 +123,7 @@ class Run(Generic[AnyMethod]):
             )
         if self.average is not None and self.method.freezes_at is None:
             raise ValueError(
-                f"average needs a mask that stands still at last, which {self.method_name} has not"
+                f"average needs a mask that is frozen before the end; {self.method_name} has none"
             )
 
     @property
@@ -140,14 +140,14 @@ class Run(Generic[AnyMethod]):
         True
         """
         settings = self.to_json()
-        settings.pop("weights")  # its content counts, wherever it lies
+        settings.pop("weights")  # its content counts, not its path
         digest = hashlib.blake2b(
             json.dumps(settings, sort_keys=True).encode(), digest_size=4
         ).hexdigest()
         return f"{self.model}-{self.method_name}-{digest}"
 
     def to_json(self) -> dict[str, Any]:
-        """All settings as plain values, the method's name among its own, and a hash of the weights' content."""
+        """All settings as plain values, the method's name, and a hash of the initial weights."""
         settings = _plain(self)
         content = {CONTENT: content_hash(self.weights)} if self.weights else {}
         return {**settings, "method": {"name": self.method_name, **settings["method"]}, **content}
@@ -209,7 +209,7 @@ def _check_images(run: Run[Any]) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """A setting as a JSON file gives it back, with whole numbers as floats where floats are wanted."""
+    """A setting as JSON returns it, with whole numbers as floats where floats are expected."""
     if isinstance(value, tuple):
         return [_plain(each) for each in value]
     if not dataclasses.is_dataclass(value):

@@ -1,4 +1,4 @@
-"""Seeds for every moment of a run, each a function of the run's one seed."""
+"""Derives a seed for every moment of a run from the run's seed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 
 
 def fold(seed: int, *moment: int | str) -> int:
-    """A seed for a moment, such as ("step", 17): unrelated to those of other moments, the same every time.
+    """A seed for a moment, such as ("step", 17), that is independent of all others.
 
     >>> fold(0, "step", 17) == fold(0, "step", 17) != fold(0, "step", 18)
     True
@@ -18,14 +18,14 @@ def fold(seed: int, *moment: int | str) -> int:
 
 
 def generator(seed: int, *moment: int | str) -> torch.Generator:
-    """A random generator for a moment, on the CPU, so that it draws the same on every machine."""
+    """A random generator for a moment, on the CPU, where all machines draw the same numbers."""
     return torch.Generator().manual_seed(fold(seed, *moment))
 
 
 def seed_(seed: int, device: torch.device) -> None:
-    """Seeds what draws on the CPU and on a device, in place."""
+    """Seeds the generators of the CPU and of a device, in place."""
     if device.type == "cpu":
-        # torch.manual_seed leaves a note for every kind of GPU that there might be, in tenths of a millisecond.
+        # torch.manual_seed also visits every kind of GPU, which takes tenths of a millisecond.
         torch.default_generator.manual_seed(seed)
     else:
         torch.manual_seed(seed)

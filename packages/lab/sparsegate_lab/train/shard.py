@@ -1,4 +1,4 @@
-"""Several processes that each hold a part of every weight, gate and momentum: torch's fully_shard."""
+"""Splits a model over several processes with torch's fully_shard (FSDP2)."""
 
 from __future__ import annotations
 
@@ -20,14 +20,13 @@ OTHERS = (DistributedType.DEEPSPEED, DistributedType.MEGATRON_LM)
 
 
 def is_sharding(accelerator: Accelerator, method: Method, asked: bool) -> bool:
-    """Whether the processes share the model out: when asked to, or when accelerate's configuration says FSDP."""
+    """Whether to split the model: if asked to, or if accelerate is configured for FSDP."""
     if accelerator.distributed_type in OTHERS:
         raise ValueError(
             f"training by command runs under DDP or FSDP2, got {accelerator.distributed_type}"
         )
-    configured = (
-        os.environ.get("ACCELERATE_USE_FSDP", "").lower() == "true"
-    )  # on CPUs the accelerator does not say
+    # From the environment, because on CPUs the accelerator does not say.
+    configured = os.environ.get("ACCELERATE_USE_FSDP", "").lower() == "true"
     if configured and os.environ.get("FSDP_VERSION", "1") != "2":
         raise ValueError(
             "training by command shards by FSDP2; pass --fsdp_version 2 to accelerate launch"
@@ -36,22 +35,22 @@ def is_sharding(accelerator: Accelerator, method: Method, asked: bool) -> bool:
         return False
     if not method.shards:
         raise ValueError(
-            f"{type(method).__name__} needs whole weights and cannot train sharded; leave --shard out"
+            f"{type(method).__name__} needs whole weights and cannot train sharded; "
+            "leave --shard out"
         )
     if accelerator.num_processes == 1:
         raise ValueError(
-            "one process has nobody to share with; start several, or leave --shard out"
+            "--shard needs several processes, got one; start several, or leave --shard out"
         )
     return True
 
 
 class Shards:
-    """A model of which every process holds a part, and the way back to a whole one."""
+    """A model of which every process holds a part."""
 
     def __init__(self, model: nn.Module, device: torch.device) -> None:
-        self._mould = copy.deepcopy(
-            model
-        )  # knows what a state dict does not, such as a method's plain attributes
+        # Keeps what a state dict does not hold, such as plain attributes of modules.
+        self._template = copy.deepcopy(model)
         self.model = model.to(device, memory_format=torch.contiguous_format)  # type: ignore[call-overload]  # FSDP's wish
         mesh = init_device_mesh(device.type, (torch.distributed.get_world_size(),))
         for layer in _layers(self.model):
@@ -59,15 +58,15 @@ class Shards:
         fully_shard(self.model, mesh=mesh)
 
     def ordinary(self) -> nn.Module:
-        """A whole copy, on the CPU; every process must ask for it."""
-        self._mould.load_state_dict(
+        """A complete copy on the CPU; all processes must call this."""
+        self._template.load_state_dict(
             {name: whole(each).cpu() for name, each in self.model.state_dict().items()}
         )
-        return copy.deepcopy(self._mould)
+        return copy.deepcopy(self._template)
 
 
 def like(param: Tensor, tensor: Tensor) -> Tensor:
-    """A whole tensor in the parameter's memory format, on which the last bit can depend, and shared out as it is."""
+    """A tensor with the memory format and the shards of a parameter; last bits depend on both."""
     if tensor.shape != param.shape:
         return tensor
     if is_sharded(param):
@@ -76,7 +75,7 @@ def like(param: Tensor, tensor: Tensor) -> Tensor:
 
 
 def _layers(model: nn.Module) -> list[nn.Module]:
-    """The modules that hold parameters themselves, gated or not: what is gathered for one layer's work at a time."""
+    """The modules with parameters, gated or not, which FSDP gathers one at a time."""
     inside: set[nn.Module] = set()
     found: list[nn.Module] = []
     for module in model.modules():

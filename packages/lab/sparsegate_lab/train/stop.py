@@ -1,4 +1,4 @@
-"""When a run may end before its last epoch: small enough and accurate enough, both at once."""
+"""Ends a run early once the network is small and accurate enough."""
 
 from __future__ import annotations
 
@@ -7,32 +7,38 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Stop:
-    """Ends training after an epoch that leaves few weights and little accuracy lost.
+    """Ends training after an epoch that reaches a compression rate at a small loss of accuracy.
 
     >>> stop = Stop(rate=10.0, drop=0.5)
-    >>> [stop.reached(kept, 1000, validation, 57.2) for kept, validation in ((100, 56.8), (100, 56.5), (200, 57.2))]
-    [True, False, False]
+    >>> stop.reached(100, 1000, 56.8, baseline=57.2)
+    True
+    >>> stop.reached(100, 1000, 56.5, baseline=57.2), stop.reached(200, 1000, 57.2, baseline=57.2)
+    (False, False)
     """
 
     rate: float = 0.0
-    """Training may end after an epoch that leaves this many times fewer weights; 0: it goes on to the last."""
+    """Rate (how many times fewer weights) at which training may end; 0: never."""
 
     drop: float = 0.0
-    """... if validation accuracy is then at the most so many points under the baseline."""
+    """Points of validation accuracy below the baseline that may be lost at the same time."""
 
     baseline: float | None = None
-    """Validation accuracy to compare with, in per cent; without it that of the weights the run begins with."""
+    """Validation accuracy in percent to compare with; that of the initial weights unless given."""
 
     def __post_init__(self) -> None:
         if not (self.rate == 0 or self.rate > 1) or not self.drop >= 0:
             raise ValueError(
-                f"stop.rate is above 1, or 0 for never, and drop 0 or more, got {self.rate}, {self.drop}"
+                "stop.rate is above 1, or 0 for never, and drop 0 or more, "
+                f"got {self.rate}, {self.drop}"
             )
 
     def reached(self, kept: int, total: int, validation: float, baseline: float) -> bool:
-        """Whether this few weights at this accuracy are enough."""
+        """Whether a network with `kept` of `total` weights and this accuracy ends the run."""
         return self.rate > 0 and kept * self.rate <= total and validation >= baseline - self.drop
 
     def words(self, baseline: float) -> str:
-        """What was reached."""
-        return f"{self.rate:g}x fewer weights, validation accuracy within {self.drop:g} of {baseline:.2f} %"
+        """A remark for the record."""
+        return (
+            f"{self.rate:g}x fewer weights, validation accuracy within {self.drop:g} of "
+            f"{baseline:.2f} %"
+        )

@@ -1,4 +1,4 @@
-"""Finished runs as the teachers of another."""
+"""Finished runs that teach another run by distillation."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from sparsegate.distil import check_distil
 
 @dataclass(frozen=True)
 class Teacher:
-    """From whom a run learns beside the labels; without a folder there is none, and it is false."""
+    """The teacher of a run; false if there is none."""
 
     teacher: str = ""
-    """Folder of a finished run, whose network is the teacher; of several, divided by commas, the mean logits teach."""
+    """Folder of a finished run; of several, separated by commas, the mean logits are used."""
 
     temperature: float = 4.0
-    """What logits are divided by; the higher, the more the teacher's small probabilities say."""
+    """Divisor of the logits; the higher, the more small probabilities count."""
 
     share: float = 0.5
-    """Weight of the teacher against the labels, in [0, 1]."""
+    """Weight of the teacher's loss, in [0, 1]; the labels have the rest."""
 
     content: str = ""
-    """Hash of the teacher's network, or of all: found when training begins, an error if another one is given."""
+    """Hash of the teachers' networks, set when training begins; another teacher is refused."""
 
     def __post_init__(self) -> None:
         check_distil(self.temperature, self.share)
         if self.content and not self.teacher:
             raise ValueError(
-                f"content is the hash of a teacher, and there is none: {self.content!r}"
+                f"content is the hash of a teacher, and teacher is empty; got {self.content!r}"
             )
 
     def __bool__(self) -> bool:
@@ -43,17 +43,19 @@ class Teacher:
         )
 
     def hash_of_content(self) -> str:
-        """The hash of the networks in the folders, which must be the one that is named, if one is."""
+        """The hash of the networks in the folders; raises if it is not `content`."""
         digest = hashlib.blake2b(digest_size=8)
         for network in self.networks:
             if not network.exists():
                 raise ValueError(
-                    f"no finished run in {network.parent}: {network.name} is missing; train it first"
+                    f"no finished run in {network.parent}: {network.name} is missing; "
+                    "train it first"
                 )
             digest.update(network.read_bytes())
         found = digest.hexdigest()
         if self.content not in ("", found):
             raise ValueError(
-                f"the network in {self.teacher} is {found}, not {self.content}: it is another teacher"
+                f"the network in {self.teacher} is {found}, not {self.content}: "
+                "it is another teacher"
             )
         return found

@@ -151,8 +151,8 @@ def _baseline(
     if run.new_head:
         raise ValueError(
             "stop.rate compares with the weights that a run begins with, and a new head has not "
-            "learned anything yet; give --stop.baseline, train the head first, or train to the end: "
-            "--stop.rate 0"
+            "learned anything yet; give --stop.baseline, train the head first, or train to the "
+            "end: --stop.rate 0"
         )
     moved = copy.deepcopy(model).to(accelerator.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
     return accuracy(moved, data.validation, normaliser_of(run, data), accelerator)

@@ -1,4 +1,4 @@
-"""CONTRACT Watcher: who wants to see a run while it goes on."""
+"""CONTRACT Watcher: observes a run, for progress bars and logs."""
 
 from __future__ import annotations
 
@@ -14,74 +14,74 @@ if TYPE_CHECKING:
 
 
 class Watcher:
-    """Sees a run's moments; every one may be ignored, as this watcher does."""
+    """Is called as a run proceeds; this one does nothing."""
 
     def decoded(self, done: int, total: int) -> None:
-        """So many photographs are decoded, of so many; not told if they were in the cache."""
+        """`done` of `total` photographs are decoded; not called if they were in the cache."""
 
     def began(self, run: Run, folder: Path, step: int, steps: int, num_weights: int) -> None:  # type: ignore[type-arg]
-        """Training begins, or goes on, at a step out of so many."""
+        """Training begins, or continues, at a step."""
 
     def stepped(self, step: int) -> None:
-        """So many steps are done."""
+        """A number of steps is done."""
 
     def measured(self, epoch: Epoch) -> None:
         """An epoch has ended."""
 
     def noted(self, note: str) -> None:
-        """Something came up that a reader should know; the record will say it, too."""
+        """A remark, which the record will contain too."""
 
     def ended(self, record: Record) -> None:
         """The run has its record."""
 
     def closed(self) -> None:
-        """Nothing more will come, whether the run has ended or failed."""
+        """The run has ended or failed; nothing follows."""
 
 
 class Watchers(Watcher):
-    """Several watchers as one."""
+    """Calls several watchers."""
 
-    def __init__(self, *each: Watcher) -> None:
-        self._each = each
+    def __init__(self, *watchers: Watcher) -> None:
+        self._watchers = watchers
 
     def decoded(self, done: int, total: int) -> None:
-        """Tells each."""
-        for watcher in self._each:
+        """Calls all watchers."""
+        for watcher in self._watchers:
             watcher.decoded(done, total)
 
     def began(self, run: Run, folder: Path, step: int, steps: int, num_weights: int) -> None:  # type: ignore[type-arg]
-        """Tells each."""
-        for watcher in self._each:
+        """Calls all watchers."""
+        for watcher in self._watchers:
             watcher.began(run, folder, step, steps, num_weights)
 
     def stepped(self, step: int) -> None:
-        """Tells each."""
-        for watcher in self._each:
+        """Calls all watchers."""
+        for watcher in self._watchers:
             watcher.stepped(step)
 
     def measured(self, epoch: Epoch) -> None:
-        """Tells each."""
-        for watcher in self._each:
+        """Calls all watchers."""
+        for watcher in self._watchers:
             watcher.measured(epoch)
 
     def noted(self, note: str) -> None:
-        """Tells each."""
-        for watcher in self._each:
+        """Calls all watchers."""
+        for watcher in self._watchers:
             watcher.noted(note)
 
     def ended(self, record: Record) -> None:
-        """Tells each."""
-        for watcher in self._each:
+        """Calls all watchers."""
+        for watcher in self._watchers:
             watcher.ended(record)
 
     def closed(self) -> None:
-        """Tells each."""
-        for watcher in self._each:
+        """Calls all watchers."""
+        for watcher in self._watchers:
             watcher.closed()
 
 
 class TensorBoard(Watcher):
-    """Writes the epochs of a run for TensorBoard, beside its record."""
+    """Writes the epochs of a run for TensorBoard, into the run's folder."""
 
     def __init__(self) -> None:
         self._writer: SummaryWriter | None = None

@@ -1,4 +1,4 @@
-"""Weights that a run begins with: a file, another run's folder, or a file of the hub."""
+"""Reads initial weights from a file, the folder of a run, or the Hugging Face hub."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sparsegate_lab.models import read_state_dict
 
 HUB = "hf://"
 PACKED = (".sparse.safetensors", ".sg")
-"""Endings of our own small files."""
+"""Suffixes of packed files."""
 BLOCK = 2**22
 
 
@@ -24,7 +24,7 @@ def read_weights(source: str) -> dict[str, Tensor]:
 
 
 def weights_file(source: str) -> Path:
-    """The file that a path, the folder of a run, or `hf://OWNER/NAME/FILE` stands for."""
+    """The file of a path, of the folder of a run, or of `hf://OWNER/NAME/FILE`."""
     if source.startswith(HUB):
         return _downloaded(source)
     path = Path(source)
@@ -36,20 +36,21 @@ def weights_file(source: str) -> Path:
             )
     if not path.is_file():
         raise ValueError(
-            f"there are no weights at {source}; give a .pth or .safetensors file, or the folder of a run"
+            f"there are no weights at {source}; give a .pth or .safetensors file, or the folder of "
+            "a run"
         )
     return path
 
 
 def content_hash(source: str) -> str:
-    """A hash of the file's content, by which a run is named: the same weights elsewhere are the same run."""
+    """A hash of the file's content, part of a run's name: equal copies make the same run."""
     path = weights_file(source)
     about = path.stat()
     return _hash(path, about.st_size, about.st_mtime_ns)
 
 
 @lru_cache(maxsize=16)
-def _hash(path: Path, size: int, changed: int) -> str:  # noqa: ARG001 (a file that changed is read again)
+def _hash(path: Path, size: int, changed: int) -> str:  # noqa: ARG001 (a changed file is read again)
     digest = hashlib.blake2b(digest_size=16)
     with path.open("rb") as file:
         while block := file.read(BLOCK):
@@ -59,7 +60,7 @@ def _hash(path: Path, size: int, changed: int) -> str:  # noqa: ARG001 (a file t
 
 @lru_cache(maxsize=16)
 def _downloaded(source: str) -> Path:
-    """The file of the hub in its local cache, fetched if it is not there yet."""
+    """The file in the local cache of the hub, downloaded if necessary."""
     owner, _, rest = source.removeprefix(HUB).partition("/")
     name, _, file = rest.partition("/")
     if not (owner and name and file):
