@@ -8,7 +8,8 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from sparsegate_lab.report import markdown, study_table
+from sparsegate.text_table import markdown
+from sparsegate_lab.report import study_table
 from sparsegate_lab.study import Study
 
 ROOT = Path(__file__).parent.parent

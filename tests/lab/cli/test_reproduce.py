@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sparsegate_lab.cli import main
+from sparsegate.cli import main
 from sparsegate_lab.paper import EXHIBITS, Archive, reproduction_page
 
 ROOT = Path(__file__).parents[3]

@@ -12,15 +12,14 @@ from typing import Annotated, Any, Generic, TypeVar
 
 from rich.console import Console
 
+from sparsegate.bench import PLOT_MISSING
+from sparsegate.text_table import aligned, markdown
 from sparsegate_lab.batched import train_many
 from sparsegate_lab.frontier import Frontier
 from sparsegate_lab.methods import LearnedGates
 from sparsegate_lab.report import (
-    PLOT_MISSING,
-    aligned,
     comma_separated,
     frontier_table,
-    markdown,
     plot_frontier,
 )
 from sparsegate_lab.train import Run

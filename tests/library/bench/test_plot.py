@@ -4,8 +4,7 @@ import sys
 
 import pytest
 
-from sparsegate.speed import Speed, Timing
-from sparsegate_lab.report import plot_speed
+from sparsegate.bench import Speed, Timing, plot_speed
 
 SPEED = Speed(
     *("lenet5", "", {}, {}),

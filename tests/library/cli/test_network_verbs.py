@@ -4,8 +4,8 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from sparsegate.cli import main
 from sparsegate.files import load
-from sparsegate_lab.cli import main
 from sparsegate_lab.methods import LearnedGates, Svd
 from sparsegate_lab.models import LeNet300
 from sparsegate_lab.train import RunFolder, train
@@ -75,7 +75,7 @@ def test_inspect_says_what_is_dead_and_what_would_be_saved(tmp_path, capsys):
     assert "fc1: 298 of 300 units; 784 weights and 1 biases to remove" in out
     assert f"on disk now: {path.stat().st_size:,} bytes" in out
     lines = [
-        line for line in out.splitlines() if line.startswith(("as it is", "without dead paths"))
+        line for line in out.splitlines() if line.startswith(("unchanged", "without dead paths"))
     ]
     sizes = [
         [int(word.replace(",", "")) for word in line.split() if word[0].isdigit()] for line in lines
@@ -90,7 +90,7 @@ def test_inspect_asks_for_the_model_if_it_does_not_know_it(tmp_path, capsys):
     assert main(["inspect", str(tmp_path / "strange.safetensors")]) == 0
     out = capsys.readouterr().out
     assert "not those of a registered model (lenet5, lenet5-lasagne, lenet300" in out
-    assert "as it is" in out
+    assert "unchanged" in out
     assert main(["inspect", str(tmp_path / "strange.safetensors"), "--model", "lenet5"]) == 2
     assert "not those of lenet5" in capsys.readouterr().err
     assert main(["inspect", str(tmp_path / "strange.safetensors"), "--model", "lenet6"]) == 2
@@ -151,6 +151,18 @@ def test_a_network_with_other_layers_than_its_model_is_tried_with_them(small, tm
         (
             ("compress", "RUN/network.sg", "out.sg", "--bits", "3", "--tune", "1"),
             "--tune needs the data of a run",
+        ),
+        (
+            ("compress", "RUN", "out.sg", "--tune", "2"),
+            "--tune 2 trains the values of --bits; add --bits",
+        ),
+        (
+            ("compress", "RUN", "out.sg", "--bits", "3", "--tune", "-1"),
+            "--tune is a number of epochs, 0 or more, got -1",
+        ),
+        (
+            ("compress", "RUN", "out.sg", "--bit", "3"),
+            "unrecognized arguments: --bit 3; did you mean --bits? see sparsegate compress --help",
         ),
         (("inspect", "RUN/run.json"), "not a state dict"),
         (("inspect", "RUN/checkpoints"), "not the folder of a run"),

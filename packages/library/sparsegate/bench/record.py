@@ -1,4 +1,4 @@
-"""What one comparison of speeds reports, to and from JSON."""
+"""The result of a speed comparison, to and from JSON."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from sparsegate_runtime.atomic import write_atomically
 FORMAT = 1
 BASELINE = "torch eager"
 OURS = "sparsegate"
+MAX_SPREAD = 0.25
+"""A time is noisy if its quartiles are further apart than this fraction of the median."""
 
 
 @dataclass(frozen=True)
 class Timing:
-    """How long every engine takes for one batch with so many threads.
+    """How long each engine takes for one batch at one number of threads.
 
-    >>> timing = Timing(1, 1, {"torch eager": 6.0, "onnxruntime": 4.0, "deepsparse": 3.0, "sparsegate": 2.0})
+    >>> milliseconds = {"torch eager": 6.0, "onnxruntime": 4.0, "deepsparse": 3.0, "sparsegate": 2.0}
+    >>> timing = Timing(1, 1, milliseconds)
     >>> timing.over_baseline(), timing.over_best_dense()
     (3.0, 2.0)
     """
@@ -28,13 +31,15 @@ class Timing:
     milliseconds: dict[str, float]
     """Medians; an engine that failed is missing."""
     differences: dict[str, float] = field(default_factory=dict)
-    """How far each engine's outputs are from the first engine's, beside the largest of them."""
+    """The largest difference from the first engine's outputs, relative to the largest output."""
     skips_zeros: tuple[str, ...] = ("deepsparse", OURS)
-    """Engines that gain from zeros; the others compute them."""
+    """Engines that zeros make faster; the others compute with them."""
+    quartiles: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """First and third quartile in milliseconds; empty in records of version 0.1."""
 
     @property
     def best_dense(self) -> str:
-        """The fastest of the engines that compute the zeros."""
+        """The fastest engine that does not skip zeros."""
         dense = [name for name in self.milliseconds if name not in self.skips_zeros]
         return min(dense, key=lambda name: self.milliseconds[name])
 
@@ -43,13 +48,24 @@ class Timing:
         return self.milliseconds[BASELINE] / self.milliseconds[engine]
 
     def over_best_dense(self, engine: str = OURS) -> float:
-        """How many times faster an engine is than the best dense one."""
+        """How many times faster an engine is than the fastest dense one."""
         return self.milliseconds[self.best_dense] / self.milliseconds[engine]
+
+    def is_noisy(self, engine: str) -> bool:
+        """Whether an engine's times vary so much that its median means little.
+
+        >>> Timing(1, 1, {"sparsegate": 2.0}, quartiles={"sparsegate": (1.9, 8.0)}).is_noisy(OURS)
+        True
+        """
+        if engine not in self.quartiles:
+            return False
+        low, high = self.quartiles[engine]
+        return high - low > MAX_SPREAD * self.milliseconds[engine]
 
 
 @dataclass(frozen=True)
 class Speed:
-    """A network timed by several engines, with what is needed to do it again."""
+    """A network timed in several engines, with what is needed to repeat it."""
 
     network: str
     command: str
@@ -57,9 +73,9 @@ class Speed:
     versions: dict[str, str]
     timings: tuple[Timing, ...]
     layers: tuple[dict[str, Any], ...] = ()
-    """What was measured of every layer, and by which kernel it runs, for every batch and number of threads."""
+    """The measurements and the chosen kernel of each layer, per batch and number of threads."""
     notes: tuple[str, ...] = ()
-    """What a reader should know: an engine that is not installed, or failed."""
+    """What a reader should know, such as an engine that is not installed or failed."""
 
     @property
     def engines(self) -> list[str]:
@@ -67,13 +83,11 @@ class Speed:
         return list(dict.fromkeys(name for timing in self.timings for name in timing.milliseconds))
 
     def to_json(self) -> dict[str, Any]:
-        """A dictionary of plain values, with the speed-ups beside the times."""
+        """A dictionary of plain values, with the speed-ups next to the times."""
         value = {"format": FORMAT, **asdict(self)}
         for row, timing in zip(value["timings"], self.timings, strict=True):
-            row["over_baseline"] = {
-                name: round(timing.over_baseline(name), 3) for name in timing.milliseconds
-            }
-            row["best_dense"] = timing.best_dense
+            ratios = {name: round(timing.over_baseline(name), 3) for name in timing.milliseconds}
+            row |= {"over_baseline": ratios, "best_dense": timing.best_dense}
         return value
 
     @classmethod
@@ -81,16 +95,10 @@ class Speed:
         """The record in a dictionary that `to_json` made."""
         if value.get("format") != FORMAT:
             raise ValueError(
-                f"a comparison of speeds of format {FORMAT} was wanted, got {value.get('format')!r}"
+                f"expected a speed record of format {FORMAT}, got {value.get('format')!r}"
             )
-        fields = {name: each for name, each in value.items() if name in cls.__dataclass_fields__}
-        names = Timing.__dataclass_fields__
-        rows = [
-            {name: each for name, each in row.items() if name in names} for row in value["timings"]
-        ]
-        fields["timings"] = tuple(
-            Timing(**{**row, "skips_zeros": tuple(row["skips_zeros"])}) for row in rows
-        )
+        fields = {name: entry for name, entry in value.items() if name in cls.__dataclass_fields__}
+        fields["timings"] = tuple(map(_timing, value["timings"]))
         return cls(**{**fields, "layers": tuple(value["layers"]), "notes": tuple(value["notes"])})
 
     def save(self, path: Path) -> None:
@@ -101,3 +109,11 @@ class Speed:
     def load(cls, path: Path) -> Speed:
         """Reads a record from a JSON file."""
         return cls.from_json(json.loads(path.read_text()))
+
+
+def _timing(row: dict[str, Any]) -> Timing:
+    fields = {name: value for name, value in row.items() if name in Timing.__dataclass_fields__}
+    fields["skips_zeros"] = tuple(row["skips_zeros"])
+    quartiles = row.get("quartiles", {})
+    fields["quartiles"] = {name: (low, high) for name, (low, high) in quartiles.items()}
+    return Timing(**fields)

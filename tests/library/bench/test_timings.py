@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from sparsegate.runtime import timings
+from sparsegate.bench import timings
 
 EAGER = ("torch eager",)
 SHAPE = (1, 8, 8)
@@ -54,3 +54,12 @@ def test_an_engine_that_fails_is_noted_and_the_others_are_timed(tmp_path, monkey
     assert timing.milliseconds.keys() == {"torch eager", "sparsegate"}
     assert len(notes) == 1
     assert notes[0].startswith("onnxruntime failed: FileNotFoundError")
+
+
+def test_the_median_lies_between_its_quartiles():
+    ((timing, _, _),) = timings(
+        network(), SHAPE, batches=(1,), threads=(1,), engines=EAGER, seconds=0.01
+    )
+    assert timing.quartiles.keys() == timing.milliseconds.keys()
+    for name, (low, high) in timing.quartiles.items():
+        assert low <= timing.milliseconds[name] <= high

@@ -7,9 +7,9 @@ import json
 import pytest
 import torch
 
+from sparsegate.bench import Speed
+from sparsegate.cli import main
 from sparsegate.files import compress, load
-from sparsegate.speed import Speed
-from sparsegate_lab.cli import main
 from sparsegate_lab.models import LeNet300
 
 QUICK = ("--batches", "1", "4", "--threads", "1", "--no-compile", "--seconds", "0.01")
@@ -39,7 +39,9 @@ def benched(network):
 
 def test_the_model_of_a_file_is_the_one_that_fits_and_every_batch_has_a_row(benched):
     out, _ = benched
-    assert out.startswith("lenet300, medians in milliseconds\nthreads  batch  torch eager ms")
+    heading, header = out.splitlines()[:2]
+    assert heading == "lenet300, medians in milliseconds (first to third quartile)"
+    assert header.split()[:5] == ["threads", "batch", "torch", "eager", "ms"]
     assert "torch.compile" not in out
     assert [line.split()[:2] for line in out.splitlines()[2:4]] == [["1", "1"], ["1", "4"]]
 
@@ -103,7 +105,7 @@ def test_torch_compile_is_timed_as_well(network, python):
         (("nowhere",), "there is no file"),
         (
             ("OTHER",),
-            "other.sg are not those of a registered model (lenet5, lenet5-lasagne, lenet300",
+            "other.sg: its tensors are not those of a registered model (lenet5, lenet5-lasagne, lenet300",
         ),
         (("NETWORK", "--model", "lenet6"), "unknown model 'lenet6'; did you mean 'lenet5'?"),
         (("NETWORK", "--model", "lenet5"), "not those of lenet5, but of lenet300"),
@@ -128,7 +130,7 @@ def test_input_that_cannot_be_used_is_one_line(
 @pytest.mark.parametrize(
     ("words", "wanted"),
     [
-        (("--out", "network.sg"), "would be written over the network itself"),
+        (("--out", "network.sg"), "would overwrite the network itself"),
         (("--out", "speed.svg"), "--out is a file for the record, such as speed.json"),
         (("--out", "speed.png"), "--out is a file for the record, such as speed.json"),
         (("--out", "."), "--out is a file for the record, such as speed.json"),

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+from sparsegate.cli import main
 from sparsegate.files import compress
 from sparsegate.price import Penalty
-from sparsegate_lab.cli import main
 from sparsegate_lab.methods import LearnedGates
 from sparsegate_lab.models import LeNet5
 from sparsegate_lab.train import RunFolder, train

@@ -3,26 +3,26 @@
 import pytest
 import torch
 
-from sparsegate.runtime import RIVALS, write_onnx
+from sparsegate.bench import ENGINES, write_onnx
 from sparsegate_lab.models import LeNet5
 
 IN_PROCESS = [
-    name for name in RIVALS if name != "torch.compile"
+    name for name in ENGINES if name != "torch.compile"
 ]  # which does not go with the checks of the tests
 
 
 @pytest.mark.parametrize("name", IN_PROCESS)
 def test_an_engine_that_is_installed_gives_torchs_outputs(name):
-    if not RIVALS[name].available():
-        pytest.skip(f"{RIVALS[name].package} is not installed")
+    if not ENGINES[name].available():
+        pytest.skip(f"{ENGINES[name].package} is not installed")
     model, images = LeNet5().eval(), torch.rand(3, 1, 28, 28)
     with torch.inference_mode():
-        forward = RIVALS[name].prepare(model, images, threads=1)
+        forward = ENGINES[name].prepare(model, images, threads=1)
         assert torch.allclose(forward(images), model(images), atol=1e-5)
 
 
 def test_an_engine_that_is_not_installed_is_not_available():
-    class Nowhere(type(RIVALS["onnxruntime"])):
+    class Nowhere(type(ENGINES["onnxruntime"])):
         package = "there-is-no-such-package"
 
     assert not Nowhere().available()

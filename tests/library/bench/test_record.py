@@ -1,8 +1,10 @@
 """A comparison of speeds, its ratios and its JSON."""
 
+import json
+
 import pytest
 
-from sparsegate.speed import Speed, Timing
+from sparsegate.bench import Speed, Timing
 
 TIMING = Timing(
     16,
@@ -47,6 +49,14 @@ def test_a_record_comes_back_from_its_file_whole(tmp_path):
     assert Speed.load(tmp_path / "speed.json") == speed(TIMING)
 
 
+def test_quartiles_come_back_and_a_record_without_them_is_read(tmp_path):
+    timing = Timing(1, 1, {"torch eager": 2.0}, quartiles={"torch eager": (1.5, 2.5)})
+    value = json.loads(json.dumps(speed(timing).to_json()))
+    assert Speed.from_json(value) == speed(timing)
+    del value["timings"][0]["quartiles"]
+    assert Speed.from_json(value).timings[0].quartiles == {}
+
+
 def test_the_file_holds_the_speed_ups_beside_the_times():
     (row,) = speed(TIMING).to_json()["timings"]
     assert row["over_baseline"] == {
@@ -59,5 +69,5 @@ def test_the_file_holds_the_speed_ups_beside_the_times():
 
 
 def test_another_format_is_refused():
-    with pytest.raises(ValueError, match="of format 1 was wanted, got 7"):
+    with pytest.raises(ValueError, match="expected a speed record of format 1, got 7"):
         Speed.from_json({"format": 7})

@@ -7,7 +7,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from sparsegate_lab.models import read_state_dict
+from sparsegate.files import read_state_dict
 
 STATE = {"a.weight": torch.arange(6.0).reshape(2, 3)}
 

@@ -1,4 +1,4 @@
-"""The engines that a network could run by instead, each prepared the way its own documentation says."""
+"""Inference engines for dense models, each set up as its documentation recommends."""
 
 from __future__ import annotations
 
@@ -15,27 +15,28 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from sparsegate.speed import BASELINE
 from sparsegate_runtime.registry import Registry
 
+from .record import BASELINE
+
 Forward = Callable[[Tensor], Tensor]
-OPSET = 13  # the newest that the last release of DeepSparse knows well
+OPSET = 13  # the newest that the last release of DeepSparse supports well
 
 
-class Rival(ABC):
+class Engine(ABC):
     """An engine that runs ordinary models on the CPU."""
 
     package: str
-    """What to install for it."""
+    """The package that provides it."""
     skips_zeros = False
-    """Whether it gains from zeros."""
+    """Whether zeros in the weights make it faster."""
 
     def available(self) -> bool:
-        """Whether it is installed."""
+        """Whether the package is installed."""
         return self.version() is not None
 
     def version(self) -> str | None:
-        """Its version, if it is installed."""
+        """The version of the package, or None if it is not installed."""
         try:
             return version(self.package)
         except PackageNotFoundError:
@@ -43,58 +44,58 @@ class Rival(ABC):
 
     @abstractmethod
     def prepare(self, model: nn.Module, example: Tensor, *, threads: int) -> Forward:
-        """The model's forward pass for batches like the example, by so many threads."""
+        """Returns the model's forward pass for batches of the example's shape."""
 
 
-class Eager(Rival):
-    """Torch as it is; its threads are torch's own, so these must be as many already."""
+class Eager(Engine):
+    """PyTorch without compilation; set torch's own number of threads before the call."""
 
     package = "torch"
 
     def prepare(self, model: nn.Module, example: Tensor, *, threads: int) -> Forward:
-        """The model itself."""
+        """Returns the model itself."""
         return model
 
 
-class Compiled(Rival):
+class Compiled(Engine):
     """`torch.compile` for one shape, with its default settings."""
 
     package = "torch"
 
     def prepare(self, model: nn.Module, example: Tensor, *, threads: int) -> Forward:
-        """Compiles at once, with torch's present number of threads."""
+        """Compiles now, with torch's current number of threads."""
         torch.compiler.reset()
         compiled: Forward = torch.compile(model, dynamic=False)
         compiled(example)
         return compiled
 
 
-class OnnxRuntime(Rival):
+class OnnxRuntime(Engine):
     """ONNX Runtime on the CPU."""
 
     package = "onnxruntime"
 
     def prepare(self, model: nn.Module, example: Tensor, *, threads: int) -> Forward:
-        """A session whose threads do not spin when it has nothing to do, since others are timed in between."""
+        """Opens a session whose idle threads do not spin, since other engines run in between."""
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
         options.add_session_config_entry("session.force_spinning_stop", "1")
-        with _onnx(model, example) as path:
+        with _onnx_file(model, example) as path:
             session = onnxruntime.InferenceSession(
                 path, options, providers=["CPUExecutionProvider"]
             )
         return lambda x: torch.from_numpy(session.run(None, {"x": x.numpy()})[0])
 
 
-class OpenVino(Rival):
-    """OpenVINO on the CPU, for latency."""
+class OpenVino(Engine):
+    """OpenVINO on the CPU, tuned for latency."""
 
     package = "openvino"
 
     def prepare(self, model: nn.Module, example: Tensor, *, threads: int) -> Forward:
-        """A compiled model in float32: its default is bfloat16 on some machines, which is another computation."""
+        """Compiles in float32; on some machines OpenVINO's default would be bfloat16."""
         import openvino
 
         core = openvino.Core()
@@ -103,14 +104,11 @@ class OpenVino(Rival):
             "INFERENCE_PRECISION_HINT": "f32",
             "PERFORMANCE_HINT": "LATENCY",
         }
-        with _onnx(model, example) as path:
-            request = core.compile_model(
-                core.read_model(path), "CPU", settings
-            ).create_infer_request()
-
-        bound: list[
-            Tensor
-        ] = []  # handing over a new array costs 0.05 ms a call, as much as a small network
+        with _onnx_file(model, example) as path:
+            compiled = core.compile_model(core.read_model(path), "CPU", settings)
+        request = compiled.create_infer_request()
+        # A new input array costs 0.05 ms a call, as much as a small network: set it only once.
+        bound: list[Tensor] = []
 
         def forward(x: Tensor) -> Tensor:
             if not bound or bound[0] is not x:
@@ -122,30 +120,31 @@ class OpenVino(Rival):
         return forward
 
 
-class DeepSparse(Rival):
-    """DeepSparse, the last engine for sparse networks on CPUs; it needs an old Python, numpy and onnx."""
+class DeepSparse(Engine):
+    """DeepSparse, the last sparse engine for CPUs; it needs an old Python, numpy and onnx."""
 
     package = "deepsparse"
     skips_zeros = True
 
     def prepare(self, model: nn.Module, example: Tensor, *, threads: int) -> Forward:
-        """An engine for the example's batch; it asks nobody on the internet."""
+        """Builds an engine for the example's batch size, with its analytics turned off."""
         os.environ["NM_DISABLE_ANALYTICS"] = "1"
-        from deepsparse import Engine
+        from deepsparse import Engine as DeepSparseEngine
 
-        with _onnx(model, example) as path:
-            engine: Any = Engine(model=path, batch_size=len(example), num_cores=threads)
+        with _onnx_file(model, example) as path:
+            engine: Any = DeepSparseEngine(model=path, batch_size=len(example), num_cores=threads)
         return lambda x: torch.from_numpy(engine.run([x.numpy()], val_inp=False)[0])
 
 
 def write_onnx(model: nn.Module, example: Tensor, path: Path) -> None:
-    """Writes a model as ONNX, for batches of the example's size; the input is called x, the output y."""
+    """Writes a model as ONNX for the example's batch size; the input is named x, the output y."""
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore"
-        )  # this exporter is the old one, and the only one that needs no more packages
+        # The old exporter warns; the new one needs more packages.
+        warnings.simplefilter("ignore")
         torch.onnx.export(
-            *(model, (example,), path),
+            model,
+            (example,),
+            path,
             dynamo=False,
             opset_version=OPSET,
             input_names=["x"],
@@ -154,15 +153,15 @@ def write_onnx(model: nn.Module, example: Tensor, path: Path) -> None:
 
 
 @contextmanager
-def _onnx(model: nn.Module, example: Tensor) -> Iterator[str]:
-    """The path of a model's ONNX file, which is gone afterwards."""
+def _onnx_file(model: nn.Module, example: Tensor) -> Iterator[str]:
+    """The path of the model as a temporary ONNX file."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "network.onnx"
         write_onnx(model, example, path)
         yield str(path)
 
 
-RIVALS: Registry[Rival] = Registry(
+ENGINES: Registry[Engine] = Registry(
     "engine",
     {
         BASELINE: Eager(),
@@ -172,4 +171,4 @@ RIVALS: Registry[Rival] = Registry(
         "deepsparse": DeepSparse(),
     },
 )
-"""Every engine that `sparsegate bench` knows; those that are not installed are left out there."""
+"""Every engine that `sparsegate bench` compares with, if its package is installed."""

@@ -1,13 +1,10 @@
-"""The command finds its verb, and answers with one line what it cannot do."""
+"""What `sparsegate train` cannot do, it explains in one line."""
 
 import shutil
-import subprocess
-import sys
 
 import pytest
 
-import sparsegate
-from sparsegate_lab.cli import VERBS, main
+from sparsegate.cli import main
 
 
 def said(capsys, *words):
@@ -23,37 +20,6 @@ def assert_one_line(error, *wanted):
     assert error.startswith("sparsegate: error: ")
     assert error.count("\n") == 1
     assert all(word in error for word in wanted), error
-
-
-def test_the_version_is_the_packages(capsys):
-    assert said(capsys, "--version") == (0, f"{sparsegate.__version__}\n", "")
-
-
-@pytest.mark.parametrize("word", ["-h", "--help"])
-def test_help_names_every_verb(word, capsys):
-    code, out, error = said(capsys, word)
-    assert (code, error) == (0, "")
-    assert out.startswith("usage: sparsegate VERB")
-    assert all(verb in out for verb in VERBS)
-
-
-def test_no_words_at_all_show_the_usage_and_count_as_an_error(capsys):
-    code, out, _ = said(capsys)
-    assert code == 2
-    assert out.startswith("usage: sparsegate VERB")
-
-
-def test_an_unknown_verb_is_answered_with_the_known_ones(capsys):
-    code, out, error = said(capsys, "trian")
-    assert (code, out) == (2, "")
-    assert_one_line(error, "unknown verb 'trian'", *VERBS)
-
-
-@pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_explains_itself(verb, capsys):
-    code, out, _ = said(capsys, verb, "--help")
-    assert code == 0
-    assert f"usage: sparsegate {verb}" in out
 
 
 @pytest.mark.parametrize(
@@ -126,11 +92,3 @@ def test_a_traceback_is_shown_to_those_who_ask(monkeypatch):
     monkeypatch.setenv("SPARSEGATE_TRACEBACK", "1")
     with pytest.raises(ValueError, match="unknown recipe or model"):
         main(["train", "lenet6"])
-
-
-def test_the_module_and_its_exit_code_are_the_command():
-    done = subprocess.run(
-        [sys.executable, "-m", "sparsegate", "trian"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2
-    assert_one_line(done.stderr, "unknown verb")
