@@ -15,7 +15,7 @@ from sparsegate_lab.study import Study
 ROOT = Path(__file__).parent.parent
 STUDIES = ("lenet5-demo", "lenet5-method1", "lenet5-method2", "lenet5-200x")
 TWO_CORES = "lenet5-200x"  # also made once on two cores, to see the minutes
-PUPILS = ("lenet5-100x", "lenet5-300x", "lenet5-500x", "lenet300-68x", "lenet300-100x")
+STUDENTS = ("lenet5-100x", "lenet5-300x", "lenet5-500x", "lenet300-68x", "lenet300-100x")
 COMPARED = {
     "lenet5-svd": "43.6K, 98.47",
     "lenet5-architecture": "40.9K, 99.04",
@@ -41,7 +41,7 @@ def pupils() -> str:
     rows = [
         ("recipe", "weights kept", "rate", "rate with biases", "test accuracy", "lowest to highest")
     ]
-    for name in PUPILS:
+    for name in STUDENTS:
         study = Study.load(ROOT / "results" / f"{name}.json")
         kept, rate, both, test = (
             study.summary(attrgetter(each)) for each in ("kept", "rate", "rate_with_biases", "test")

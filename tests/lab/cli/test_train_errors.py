@@ -30,10 +30,6 @@ def assert_one_line(error, *wanted):
             ("lenet6",),
             ("unknown recipe or model 'lenet6'; did you mean 'lenet5'?", "lenet300", "lenet5-demo"),
         ),
-        (
-            ("lenet5-300x",),
-            ("has a teacher and is trained by: python benchmarks/many_seeds.py lenet5-300x",),
-        ),
         (("lenet300", "--model", "lenet6"), ("unknown model 'lenet6'", "did you mean 'lenet5'")),
         (("lenet300", "--data", "no/such/folder"), ("no data folder at no/such/folder",)),
         (("lenet300", "--data", "mnits"), ("unknown dataset 'mnits'", "mnist")),

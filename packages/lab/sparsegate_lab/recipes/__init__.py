@@ -1,4 +1,4 @@
-"""Runs by name, each a function, so that nothing is built before it is asked for."""
+"""Recipes: runs by name, each a function that builds its run when it is called."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from sparsegate_runtime.registry import Registry
 
 from . import cifar10, compare, gates, photographs, stand_ins
 from .lenet5 import demo, method1, method2, smallest_on_two_cores
-from .small import PUPILS, Pupil
+from .small import STUDENTS
+from .student import Student, agreeing, train_students
 
 RECIPES: Registry[Callable[[], Run[Any]]] = Registry(
     "recipe",
@@ -63,4 +64,4 @@ RECIPES: Registry[Callable[[], Run[Any]]] = Registry(
     },
 )
 
-__all__ = ["PUPILS", "RECIPES", "Pupil"]
+__all__ = ["RECIPES", "STUDENTS", "Student", "agreeing", "train_students"]

@@ -11,7 +11,7 @@ from sparsegate.target import Target
 from sparsegate_lab.data import DATASETS
 from sparsegate_lab.methods import METHODS, LearnedGates
 from sparsegate_lab.models import MODELS
-from sparsegate_lab.paper import RECIPES
+from sparsegate_lab.recipes import RECIPES
 from sparsegate_lab.train import count_layers, empty_network
 
 

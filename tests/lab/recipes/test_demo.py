@@ -2,7 +2,7 @@
 
 import pytest
 
-from sparsegate_lab.paper import RECIPES
+from sparsegate_lab.recipes import RECIPES
 from sparsegate_lab.train import train
 
 
