@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
 from pathlib import Path
 from typing import Any
 
+from sparsegate_lab.methods import Dense
 from sparsegate_lab.record import Record
 from sparsegate_lab.report import Baseline
-from sparsegate_lab.train import Run
+from sparsegate_lab.train import Run, Stop
 
 SAME = ("model", "data")  # without these in common, two runs are no comparison
 
@@ -17,7 +19,7 @@ def find_baseline(folder: Path, record: Record) -> Baseline | None:
     """The dense run in the same folder of runs that has most settings in common; of a dense run, none."""
     if record.run["method"]["name"] == "dense":
         return None
-    command = _command(folder.parent, record.run)
+    command = dense_command(record.run, folder.parent)
     found = [other for other in _beside(folder) if _is_dense_of(other.run, record.run)]
     if not found:
         return Baseline(command)
@@ -52,18 +54,15 @@ def _differences(other: dict[str, Any], run: dict[str, Any]) -> dict[str, tuple[
     return {name: (other.get(name), run[name]) for name in names}
 
 
-def _command(folder: Path, run: dict[str, Any]) -> str:
-    """What makes a dense run with the same settings, in the same folder of runs."""
-    usual = Run(model=run["model"]).to_json()
-    changed = {
-        name: value for name, value in run.items() if name != "method" and value != usual.get(name)
-    }
-    flags = [word for name, value in changed.items() for word in _flag(name, value)]
-    return shlex.join(
-        ["sparsegate", "train", run["model"], "--method", "dense", *flags, "--folder", str(folder)]
-    )
+def dense_command(run: dict[str, Any], folder: Path) -> str:
+    """The command that trains the dense network with the same settings; empty if none is known.
 
-
-def _flag(name: str, value: Any) -> list[str]:
-    words = f"--{name.replace('_', '-')}"
-    return [words] if value is True else [words, str(value)]
+    Settings that a dense run does not have are left out: an early stop at a number of weights, and
+    an average of the weights after the mask is frozen.
+    """
+    try:
+        settings = Run.from_json(run)
+        dense = dataclasses.replace(settings, method=Dense(), stop=Stop(), average=None)
+    except (ValueError, KeyError, TypeError, AttributeError):  # of another version
+        return ""
+    return shlex.join(["sparsegate", "train", *dense.to_flags(), "--folder", str(folder)])

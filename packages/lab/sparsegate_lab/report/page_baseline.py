@@ -30,8 +30,11 @@ def baseline_section(record: Record, view: NetworkView, baseline: Baseline | Non
 
 
 def _missing(baseline: Baseline) -> Html:
-    words = "There is no dense run of the same model and data beside this one. This makes it; then make the page again:"
-    return join((element("p", words), element("pre", baseline.command)))
+    words = "There is no dense run of the same model and data in this folder of runs."
+    if not baseline.command:
+        return element("p", words)
+    how = " Make one with this command, then write the page again:"
+    return join((element("p", words + how), element("pre", baseline.command)))
 
 
 def _table(record: Record, view: NetworkView, baseline: Baseline, test: float) -> Html:
