@@ -18,10 +18,10 @@ import torch
 from torch import nn
 
 from sparsegate.files import compress, load, quantise_
-from sparsegate_runtime.files.sg.bytestream import varint
 from sparsegate.graph import order_units_
 from sparsegate_lab.models import LeNet300
 from sparsegate_lab.train.provenance import machine, versions
+from sparsegate_runtime.files.sg.bytestream import varint
 
 LIMIT = 2**26
 SLOW = 2.0

@@ -101,7 +101,7 @@ def train_students(
     teacher: nn.Module | None = None
     for members in agreeing(list(fields.values())):
         if teacher is None and not all(_has_ended(member, folder) for member in members):
-            teacher = _teacher(*teachers, folder, watch)
+            teacher = _teacher(next(iter(teachers)), folder, watch)
         found = train_many(members, folder=folder, teacher=teacher, command=command, watch=watch)
         records |= zip(members, found, strict=True)
     data = load_data(next(iter(records)).run.data)
