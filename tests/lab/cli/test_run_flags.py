@@ -11,9 +11,9 @@ from sparsegate.price import Penalty
 from sparsegate.target import Target
 from sparsegate_lab.cli.train import parse
 from sparsegate_lab.methods import METHODS, Dense, LearnedGates, Magnitude
-from sparsegate_lab.page.baseline import dense_command
 from sparsegate_lab.recipes import RECIPES, STUDENTS
 from sparsegate_lab.record import Record
+from sparsegate_lab.report.run_folder.baseline import dense_command
 from sparsegate_lab.study import Study
 from sparsegate_lab.train import Run, Stop, Teacher
 

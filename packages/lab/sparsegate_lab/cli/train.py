@@ -18,9 +18,9 @@ from rich.console import Console
 
 from sparsegate_lab.methods import METHODS
 from sparsegate_lab.models import MODELS
-from sparsegate_lab.page import make_page
 from sparsegate_lab.recipes import RECIPES, STUDENTS
 from sparsegate_lab.record import Record
+from sparsegate_lab.report import make_page
 from sparsegate_lab.train import (
     Run,
     RunFolder,

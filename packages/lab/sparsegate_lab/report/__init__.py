@@ -1,16 +1,18 @@
-"""What people look at: tables, plots and pages, made from records."""
+"""Turns records and the folders of runs into tables, plots and pages."""
 
 from .comparison_page import comparison_page
 from .figure import INK, save_figure
 from .frontier_plot import plot_frontier
 from .frontier_table import comma_separated, frontier_table
 from .network_view import Baseline, Filters, Mask, NetworkView, TensorBits
+from .run_folder import PAGE, make_comparison, make_page
 from .run_page import run_page
 from .table import layer_table, study_table
 from .weight_histogram import draw_sizes, mean_sizes, quantile
 
 __all__ = [
     "INK",
+    "PAGE",
     "Baseline",
     "Filters",
     "Mask",
@@ -21,6 +23,8 @@ __all__ = [
     "draw_sizes",
     "frontier_table",
     "layer_table",
+    "make_comparison",
+    "make_page",
     "mean_sizes",
     "plot_frontier",
     "quantile",

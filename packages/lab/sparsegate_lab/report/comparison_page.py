@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import count, islice
 
-from sparsegate.web import Html, document, element
+from sparsegate.web import Html, document, element, section
 from sparsegate_lab.record import Record
 
 from .frontier_chart import frontier, frontier_chart
@@ -57,13 +57,11 @@ def _picture(records: Sequence[Record], names: Sequence[str]) -> Html:
         ),
         element("li", element("i", class_="shut"), "behind it"),
     )
-    return element(
-        "section",
-        element("h2", "Accuracy over kept weights", id="frontier-title"),
+    return section(
+        "frontier",
+        "Accuracy over kept weights",
         element("ul", *legend, class_="legend"),
         frontier_chart(records, names),
-        class_="card",
-        aria_labelledby="frontier-title",
     )
 
 
@@ -72,12 +70,10 @@ def _table(records: Sequence[Record], names: Sequence[str]) -> Html:
     rows = [
         _row(name, record, record.kept / most) for name, record in zip(names, records, strict=True)
     ]
-    return element(
-        "section",
-        element("h2", "The runs", id="runs-title"),
+    return section(
+        "runs",
+        "The runs",
         html_table("The runs, with accuracy and kept weights", HEADS, rows),
-        class_="card",
-        aria_labelledby="runs-title",
     )
 
 
@@ -107,10 +103,8 @@ def _differences(records: Sequence[Record], names: Sequence[str]) -> Html:
         if rows
         else element("p", "None: all settings are the same.")
     )
-    return element(
-        "section",
-        element("h2", "Settings that differ", id="differ-title"),
+    return section(
+        "differ",
+        "Settings that differ",
         table,
-        class_="card",
-        aria_labelledby="differ-title",
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sparsegate.web import Html, element, join
+from sparsegate.web import Html, element, join, section
 from sparsegate_lab.record import Record
 
 from .html_table import Cell, Head, bar, html_table
@@ -20,12 +20,10 @@ def baseline_section(record: Record, view: NetworkView, baseline: Baseline | Non
         if baseline.test is None
         else _table(record, view, baseline, baseline.test)
     )
-    return element(
-        "section",
-        element("h2", "Against the dense network", id="dense-title"),
+    return section(
+        "dense",
+        "Against the dense network",
         body,
-        class_="card",
-        aria_labelledby="dense-title",
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sparsegate.web import Html, element
+from sparsegate.web import Html, element, section
 from sparsegate_lab.record import Record
 
 from .html_table import Head, html_table
@@ -18,14 +18,12 @@ def settings_section(record: Record) -> Html:
         _table("Settings", flat(record.run)),
         element("div", made, _table("Made with", record.versions)),
     )
-    return element(
-        "section",
-        element("h2", "Make it again", id="settings-title"),
+    return section(
+        "settings",
+        "Make it again",
         element("pre", record.command, tabindex=0),
         *(element("p", note, class_="note") for note in record.notes),
         element("div", *columns, class_="columns"),
-        class_="card",
-        aria_labelledby="settings-title",
     )
 
 

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsegate.files import Entry, unpack_tensor
-from sparsegate_lab.report import Filters, Mask
+
+from ..network_view import Filters, Mask
 
 MAX_BITS = 2**19  # a larger mask is shown coarsely
 MAX_DOTS = 2**14

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from sparsegate_lab.page import make_comparison
+from sparsegate_lab.report import make_comparison
 
-RESULTS = Path(__file__).parents[3] / "results"
+RESULTS = Path(__file__).parents[4] / "results"
 
 
 def test_a_study_and_a_run_stand_side_by_side(sparse_run, tmp_path):
@@ -17,7 +17,7 @@ def test_a_study_and_a_run_stand_side_by_side(sparse_run, tmp_path):
 
 
 def test_one_run_or_no_record_is_refused(sparse_run, tmp_path):
-    with pytest.raises(ValueError, match="two runs at least are compared, got 1"):
+    with pytest.raises(ValueError, match="a comparison needs at least two runs, got 1"):
         make_comparison([sparse_run], tmp_path / "page.html")
     with pytest.raises(ValueError, match="neither the folder of a run"):
         make_comparison([tmp_path, sparse_run], tmp_path / "page.html")

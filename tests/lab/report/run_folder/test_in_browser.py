@@ -13,7 +13,7 @@ from torch import nn
 from sparsegate.export import to_web
 from sparsegate_lab.data import mnist
 from sparsegate_lab.models import LeNet5
-from sparsegate_lab.page import make_comparison, make_page
+from sparsegate_lab.report import make_comparison, make_page
 
 CHROMIUM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

@@ -12,9 +12,9 @@ from sparsegate.files import Entry, Packed, compress, load, position_entropy
 from sparsegate.web import BrowserNetwork
 from sparsegate_lab.data import load_data
 from sparsegate_lab.record import Record
-from sparsegate_lab.report import NetworkView, TensorBits
 from sparsegate_lab.train import Run, RunFolder, empty_network
 
+from ..network_view import NetworkView, TensorBits
 from .pictures import filters_of, mask_of
 
 NUM_EXAMPLES = 512  # images of which the samples are chosen

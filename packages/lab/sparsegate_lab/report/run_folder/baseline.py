@@ -9,8 +9,9 @@ from typing import Any
 
 from sparsegate_lab.methods import Dense
 from sparsegate_lab.record import Record
-from sparsegate_lab.report import Baseline
 from sparsegate_lab.train import Run, Stop
+
+from ..network_view import Baseline
 
 SAME = ("model", "data")  # without these in common, two runs are no comparison
 

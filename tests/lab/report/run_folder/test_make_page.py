@@ -5,8 +5,8 @@ import shutil
 import pytest
 
 from sparsegate_lab.methods import Dense
-from sparsegate_lab.page import make_page
 from sparsegate_lab.record import Record
+from sparsegate_lab.report import make_page
 from sparsegate_lab.train import train
 
 
