@@ -50,8 +50,6 @@ class Inputs:
     """Some hundred normalised inputs."""
     normalise: Normalise
     """How bytes become these inputs."""
-    class_names: tuple[str, ...] = ()
-    """A name for each output; empty if they have none."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,6 +25,7 @@ def for_browser(
     example: Tensor,
     max_weights: int = MAX_WEIGHTS,
     normalise: Normalise = BYTES,
+    class_names: tuple[str, ...] = (),
 ) -> BrowserNetwork:
     """The network for images that one can draw, of one channel; some of the example become samples to try.
 
@@ -52,6 +53,7 @@ def for_browser(
         spread=_only(normalise.spread),
         samples=_samples(model, example, normalise),
         num_weights=found,
+        class_names=class_names,
     )
 
 

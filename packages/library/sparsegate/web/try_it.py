@@ -26,7 +26,7 @@ def try_it(network: BrowserNetwork) -> Html:
     """The pad, the answer, and the picture of what connects them."""
     return section(
         "try",
-        "Draw a digit" if network.num_classes == 10 else "Draw something",
+        "Draw an image",
         element("div", _pad(), _answer(network), class_="try"),
         _samples(network),
         _wires(),
@@ -72,11 +72,16 @@ def _answer(network: BrowserNetwork) -> Html:
     rows = [
         element(
             "li",
-            element("span", str(place), class_="name"),
-            element("span", element("span", class_="fill"), class_="track", aria_hidden="true"),
+            element("span", name, class_="name"),
+            element(
+                "span",
+                element("span", class_="fill", style="width:0%"),
+                class_="track",
+                aria_hidden="true",
+            ),
             element("span", "", class_="share"),
         )
-        for place in range(network.num_classes)
+        for name in network.names
     ]
     says = element("p", "Nothing drawn yet.", id="says", role="status", aria_live="polite")
     return element(

@@ -10,7 +10,8 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
-from sparsegate.export import to_web
+from sparsegate.export import for_browser, to_web
+from sparsegate.web import try_it_document
 from sparsegate_lab.data import mnist
 from sparsegate_lab.models import LeNet5
 from sparsegate_lab.report import make_comparison, make_page
@@ -165,7 +166,7 @@ def test_a_drawing_is_answered_and_lights_up_and_clears(opened, report):
     dark = page.evaluate("document.getElementById('wires').toDataURL()")
     assert page.inner_text("#says") == "Nothing drawn yet."
     draw(page, SEVEN)
-    assert "says the network" in page.inner_text("#says")
+    assert page.inner_text("#says").startswith("The network says ")
     assert page.locator("#chances .best").count() == 1
     assert page.evaluate("document.getElementById('wires').toDataURL()") != dark
     page.click("#pad-clear")
@@ -265,3 +266,24 @@ def test_runs_side_by_side_open_on_a_phone(opened, sparse_run, tmp_path):
     )
     assert page.evaluate("document.documentElement.scrollWidth") == 360
     assert page.locator("#chart-frontier circle").count() == 3
+
+
+def test_the_bars_are_empty_until_something_is_drawn(opened, report):
+    page = opened(report)
+    widths = "rows => rows.map(row => row.getBoundingClientRect().width)"
+    assert page.eval_on_selector_all("#chances .fill", widths) == [0] * 10
+    draw(page, [(100, 60), (140, 60), (140, 220)])
+    assert max(page.eval_on_selector_all("#chances .fill", widths)) > 10
+
+
+def test_the_answer_has_the_name_of_its_class(opened, tmp_path):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Flatten(), nn.Linear(784, 2))
+    network = for_browser(model, example=torch.rand(4, 1, 28, 28), class_names=("Bag", "Coat"))
+    (tmp_path / "names.html").write_text(try_it_document(network, "names"))
+    page = opened(tmp_path / "names.html")
+    draw(page, [(100, 60), (140, 60), (140, 220)])
+    assert page.inner_text("#says").split(":")[0] in (
+        "The network says Bag",
+        "The network says Coat",
+    )
