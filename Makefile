@@ -8,7 +8,7 @@ SETUP := constraints.txt requirements-dev.txt $(wildcard packages/*/pyproject.to
 PACKAGES := -e packages/runtime -e packages/library -e packages/lab
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-random test-slow test-browser check sanitize bench clean
+.PHONY: demo test test-random test-slow test-browser check docs sanitize bench clean
 
 demo: $(VENV)/.ready ## train a sparse LeNet-5 on MNIST (six or seven minutes on two cores)
 	$(BIN)/sparsegate train lenet5-demo
@@ -33,6 +33,10 @@ check: $(VENV)/.ready-dev ## style, types, layers
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest tests/test_architecture.py tests/test_surface.py
 
+docs: $(VENV)/.ready-docs ## the documentation site, in build/docs; warnings are errors
+	$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --quiet docs build/docs
+	@echo "open build/docs/index.html"
+
 sanitize: $(VENV)/.ready-dev ## the C kernels under the address and undefined behaviour sanitizers (gcc on Linux)
 	folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && \
 	gcc -std=c11 -g -O1 -Wall -Wextra -Werror -Wno-psabi -fopenmp -fPIC -shared -fsanitize=address,undefined -fno-sanitize-recover=all \
@@ -54,6 +58,12 @@ $(VENV)/.ready-dev: $(SETUP)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing (some minutes the first time) ..."
 	$(INSTALL) $(PACKAGES) -r requirements-dev.txt
+	touch $@ $(VENV)/.ready
+
+$(VENV)/.ready-docs: $(SETUP) requirements-docs.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing (some minutes the first time) ..."
+	$(INSTALL) $(PACKAGES) -r requirements-docs.txt
 	touch $@ $(VENV)/.ready
 
 clean:

@@ -1,4 +1,4 @@
-"""Writes what was measured into the methods' cards, from the records under results/: python benchmarks/cards.py."""
+"""Writes the tables of the method cards from results/*.json: python benchmarks/cards.py."""
 
 from __future__ import annotations
 
@@ -11,12 +11,8 @@ from sparsegate_lab.recipes import RECIPES
 from sparsegate_lab.study import Study
 
 ROOT = Path(__file__).parent.parent
-PLACES = (
-    "results/single",
-    "results",
-    "results/compare",
-    "results/cifar10",
-)  # a study counts before a single run
+FOLDERS = ("results/single", "results", "results/compare", "results/cifar10")
+"""Where a recipe's records may be; the last folder that has one counts."""
 HEADS = ("recipe", "seeds", "weights", "with indices", "rate", "test accuracy", "record")
 BETWEEN = re.compile(r"(<!-- measured -->\n).*?(\n<!-- /measured -->)", re.DOTALL)
 
@@ -28,7 +24,7 @@ def main() -> None:
 
 
 def filled(name: str, card: str) -> str:
-    """A card with the table of its method's studies."""
+    """A card with the table of its method's studies generated again."""
     studies = _studies(name)
     rows = [_row(recipe, path) for recipe, path in studies.items()]
     missing = [
@@ -43,9 +39,9 @@ def filled(name: str, card: str) -> str:
 
 
 def _studies(name: str) -> dict[str, Path]:
-    """The studies of a method's recipes that there are."""
+    """The studies of a method's recipes, as far as there are records."""
     recipes = [recipe for recipe, make in RECIPES.items() if make().method_name == name]
-    paths = [(recipe, ROOT / place / f"{recipe}.json") for recipe in recipes for place in PLACES]
+    paths = [(recipe, ROOT / folder / f"{recipe}.json") for recipe in recipes for folder in FOLDERS]
     return {recipe: path for recipe, path in paths if path.exists()}
 
 
@@ -62,9 +58,13 @@ def _row(recipe: str, path: Path) -> tuple[str, ...]:
     accuracy = (
         f"{test.mean:.2f} ± {test.spread:.2f} %" if len(study.records) > 1 else f"{test.mean:.2f} %"
     )
-    place = path.relative_to(ROOT).as_posix()
     numbers = f"{kept.mean:,.0f}", f"{indices.mean:,.0f}", f"{rate.mean:.1f}x", accuracy
-    return (f"`{recipe}`", str(len(study.records)), *numbers, f"`{place}`")
+    return (
+        f"`{recipe}`",
+        str(len(study.records)),
+        *numbers,
+        f"`{path.relative_to(ROOT).as_posix()}`",
+    )
 
 
 if __name__ == "__main__":

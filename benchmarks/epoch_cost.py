@@ -23,8 +23,7 @@ from sparsegate_lab.data import Shift, mnist
 from sparsegate_lab.methods import Dense, LearnedGates
 from sparsegate_lab.models import LeNet5
 from sparsegate_lab.record import Epoch
-from sparsegate_lab.train import Run, Watcher, train
-from sparsegate_lab.train.provenance import machine, versions
+from sparsegate_lab.train import Run, Watcher, machine, train, versions
 
 
 class Stopwatch(Watcher):

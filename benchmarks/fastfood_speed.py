@@ -15,7 +15,7 @@ from torch import nn
 
 from sparsegate.runtime import interleaved
 from sparsegate_lab.layers import Fastfood
-from sparsegate_lab.train.provenance import machine, versions
+from sparsegate_lab.train import machine, versions
 
 INPUTS, FEATURES = 800, 1024
 BATCHES = (1, 16, 128, 1024)

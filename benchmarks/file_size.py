@@ -25,7 +25,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from sparsegate.files import compress, encode_sg, load, position_entropy
-from sparsegate_lab.train.provenance import machine, versions
+from sparsegate_lab.train import machine, versions
 
 SPARSITIES = (0, 0.1, 0.25, 0.5, 0.6, 0.75, 0.9, 0.95, 0.99, 0.999)
 SIZE = 4096

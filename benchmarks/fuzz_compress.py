@@ -20,7 +20,7 @@ from torch import nn
 from sparsegate.files import compress, load, quantise_
 from sparsegate.graph import order_units_
 from sparsegate_lab.models import LeNet300
-from sparsegate_lab.train.provenance import machine, versions
+from sparsegate_lab.train import machine, versions
 from sparsegate_runtime.files.sg.bytestream import varint
 
 LIMIT = 2**26

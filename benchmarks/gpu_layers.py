@@ -31,7 +31,7 @@ from sparsegate.runtime.cuda.conv import conv, pack_conv, reference_conv
 from sparsegate.runtime.cuda.launch import begins_early, multiprocessors
 from sparsegate.runtime.cuda.linear import PackedLinear, linear, pack, reference_linear
 from sparsegate.runtime.cuda.tile import power_of_two
-from sparsegate_lab.train.provenance import machine, versions
+from sparsegate_lab.train import machine, versions
 
 BATCHES = (1, 2, 4, 8, 16, 64)
 MAX_COPIES = 256

@@ -29,8 +29,7 @@ from sparsegate_lab.methods import LearnedGates
 from sparsegate_lab.models import LeNet5
 from sparsegate_lab.recipes import RECIPES
 from sparsegate_lab.study import Summary
-from sparsegate_lab.train import Batches, Run, accuracy, train
-from sparsegate_lab.train.provenance import machine, versions
+from sparsegate_lab.train import Batches, Run, accuracy, machine, train, versions
 from sparsegate_runtime.atomic import write_atomically
 
 Per = Literal["layer", "network"]

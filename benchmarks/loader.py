@@ -28,7 +28,7 @@ from torch.nn import functional as F
 from sparsegate_lab.data import Dataset, Split, Storing, load_data
 from sparsegate_lab.models import MODELS
 from sparsegate_lab.recipes import RECIPES
-from sparsegate_lab.train import Batches, Run, augments_of, machine, versions, view_of
+from sparsegate_lab.train import Batches, Run, augments_of, machine, normaliser_of, versions
 
 MADE_UP = 8192  # squares of noise, where there is no folder
 
@@ -101,11 +101,11 @@ def measure(args: argparse.Namespace, device: torch.device) -> dict[str, Any]:
             else made_up(args.size, folder)
         )
     run = dataclasses.replace(RECIPES["alexnet-imagenette"](), stored_size=args.size)
-    view, augments = view_of(run, data), augments_of(run)
+    view, augments = normaliser_of(run, data), augments_of(run)
     whole = Batches(
         data.train.to(device), view, augments, args.batch, seed=0, compiled=args.compile
     )
-    ahead = dataclasses.replace(whole, split=data.train, device=device)
+    ahead = dataclasses.replace(whole, split=data.train, fetch_to=device)
     near, far = endless(whole), endless(ahead)
     ways: dict[str, Callable[[], Any]] = {
         "on the device": lambda: next(near),

@@ -25,8 +25,7 @@ from sparsegate_lab.methods import LearnedGates
 from sparsegate_lab.recipes import RECIPES
 from sparsegate_lab.recipes.photographs import CLOSED
 from sparsegate_lab.record import Record
-from sparsegate_lab.train import Run, Teacher, train
-from sparsegate_lab.train.provenance import machine, versions
+from sparsegate_lab.train import Run, Teacher, machine, train, versions
 
 PHASES = {"begin": 0.08, "reach": 0.45, "freeze": 0.55, "travel": 0.005, "evenly": 0.75}
 CONNECTED = 3_068_878  # of AlexNet's fully connected weights, at 10.3x in all

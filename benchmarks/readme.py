@@ -1,4 +1,4 @@
-"""Writes the README's tables from the JSON records under results/: python benchmarks/readme.py."""
+"""Writes the tables of docs/results.md from results/*.json: python benchmarks/readme.py."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ COMPARED = {
     "lenet5-gsm": "",
     "lenet5-sparse_vd": "",
 }
-"""Recipes, with what the paper prints for the method."""
+"""Recipes, and what the paper reports for the method."""
 
 
 def studies() -> str:
-    """A row for every recipe that was measured."""
+    """One row for each recipe."""
     rows = study_table({name: Study.load(ROOT / "results" / f"{name}.json") for name in STUDIES})
     alone = study_table({TWO_CORES: Study.load(ROOT / "results" / "single" / f"{TWO_CORES}.json")})
     return markdown([*rows, *alone[1:]])
 
 
 def pupils() -> str:
-    """LeNets taught by dense ones, many trained at once."""
+    """LeNets with a dense teacher."""
     rows = [
         ("recipe", "weights kept", "rate", "rate with biases", "test accuracy", "lowest to highest")
     ]
-    for name in STUDENTS:
-        study = Study.load(ROOT / "results" / f"{name}.json")
+    for recipe in STUDENTS:
+        study = Study.load(ROOT / "results" / f"{recipe}.json")
         kept, rate, both, test = (
-            study.summary(attrgetter(each)) for each in ("kept", "rate", "rate_with_biases", "test")
+            study.summary(attrgetter(name)) for name in ("kept", "rate", "rate_with_biases", "test")
         )
         rows.append(
             (
-                f"`{name}` ({len(study.records)} seeds)",
+                f"`{recipe}` ({len(study.records)} seeds)",
                 f"{kept.mean:,.0f}",
                 f"{rate.mean:.0f}x",
                 f"{both.mean:.0f}x",
@@ -60,20 +60,20 @@ def pupils() -> str:
 
 
 def compared() -> str:
-    """What other methods reach in the same loop."""
-    rows = [("recipe", "weights", "with indices", "test accuracy", "the paper prints")]
-    for name, printed in COMPARED.items():
-        study = Study.load(ROOT / "results" / "compare" / f"{name}.json")
+    """Other pruning methods in the same training loop."""
+    rows = [("recipe", "weights", "with indices", "test accuracy", "in the paper")]
+    for recipe, printed in COMPARED.items():
+        study = Study.load(ROOT / "results" / "compare" / f"{recipe}.json")
         kept, stored, test = (
-            study.summary(attrgetter(each)) for each in ("kept", "num_with_indices", "test")
+            study.summary(attrgetter(name)) for name in ("kept", "num_with_indices", "test")
         )
         accuracy = f"{test.mean:.2f} ± {test.spread:.2f} %"
-        rows.append((f"`{name}`", f"{kept.mean:,.0f}", f"{stored.mean:,.0f}", accuracy, printed))
+        rows.append((f"`{recipe}`", f"{kept.mean:,.0f}", f"{stored.mean:,.0f}", accuracy, printed))
     return markdown(rows)
 
 
 def cost() -> str:
-    """The ratios of the benchmark of epochs."""
+    """Seconds of an epoch, and the ratios between them."""
     result = json.loads((ROOT / "results" / "epoch-cost.json").read_text())
     seconds = [(name, f"{value:.2f} s") for name, value in result["median_seconds"].items()]
     ratios = [(name, f"{value:.3f}") for name, value in result["ratios"].items()]
@@ -106,22 +106,22 @@ def files() -> str:
 
 
 def gpu() -> str:
-    """Two linear layers on a GPU, beside dense and cuSPARSE."""
+    """Two linear layers on a GPU, compared with cuBLAS and cuSPARSE."""
     found = json.loads((ROOT / "results" / "gpu-layers.json").read_text())["rows"]
     rows = [("layer", "sparsity", "batch", "ours", "cuBLAS", "cuSPARSE", "times cuBLAS")]
     for row in found:
         if row["layer"] in ("VGG-16 fc6", "AlexNet fc6") and row["batch"] in (1, 16):
             times = row["summary"]["cold"]
-            each = [f"{times[name]:.1f} µs" for name in ("ours", "dense", "cuSPARSE")]
+            columns = [f"{times[name]:.1f} µs" for name in ("ours", "dense", "cuSPARSE")]
             sparsity = f"{100 * row['sparsity']:.1f} %"
             rows.append(
-                (row["layer"], sparsity, str(row["batch"]), *each, f"{times['times_dense']:.1f}")
+                (row["layer"], sparsity, str(row["batch"]), *columns, f"{times['times_dense']:.1f}")
             )
     return markdown(rows)
 
 
 def cpu() -> str:
-    """Networks and layers on a CPU: times torch eager and, in brackets, DeepSparse."""
+    """Speed-ups on a CPU over eager PyTorch and, in brackets, over DeepSparse."""
     found = json.loads((ROOT / "results" / "cpu-speed.json").read_text())["rows"]
     batches = sorted({row["batch"] for row in found})
     rows = [("", *(f"batch {batch}" for batch in batches))]
@@ -151,17 +151,17 @@ TABLES = {
 
 
 def filled(text: str) -> str:
-    """The README with every marked table made anew."""
+    """The page with every marked table generated again."""
     for name, table in TABLES.items():
         marked = re.compile(rf"(<!-- table: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
-        assert marked.search(text), f"the README has no place for the table {name}"
+        assert marked.search(text), f"docs/results.md has no marks for the table {name}"
         content = table() + "\n"
         text = marked.sub(lambda match, content=content: match[1] + content + match[2], text)
     return text
 
 
 def main() -> None:
-    page = ROOT / "README.md"
+    page = ROOT / "docs" / "results.md"
     page.write_text(filled(page.read_text()))
 
 

@@ -9,14 +9,33 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.optim import Optimizer
 
 from sparsegate_lab.data import Dataset
 from sparsegate_lab.layers import Noisy, divergence
+from sparsegate_lab.method import Judge, Training
 from sparsegate_lab.methods import SparseVD
-from sparsegate_lab.train import Batches, Run, augments_of, count_layers, fresh_network, view_of
+from sparsegate_lab.train import (
+    Batches,
+    Run,
+    augments_of,
+    count_layers,
+    fresh_network,
+    normaliser_of,
+)
 
 WARM_UP = 3  # steps before the graph is recorded; training has so many more
 SEEN = 10  # epochs between two looks at a network
+
+
+class Silent(Judge):
+    """Has no answers: sparse_vd asks no questions."""
+
+    def accuracy(self) -> float:
+        raise NotImplementedError
+
+    def images(self, count: int) -> Tensor:
+        raise NotImplementedError
 
 
 class Trial:
@@ -27,7 +46,7 @@ class Trial:
     def __init__(self, run: Run[SparseVD], data: Dataset) -> None:
         self.run = run
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        self.validation, self.normalise = data.validation.to(device), view_of(run, data)
+        self.validation, self.normalise = data.validation.to(device), normaliser_of(run, data)
         augments = augments_of(run)
         self.batches = Batches(
             data.train.to(device), self.normalise, augments, run.batch_size, run.seed
@@ -36,9 +55,10 @@ class Trial:
         model = run.method.prepare(model)
         self.model: nn.Module = model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.noisy = [each for each in self.model.modules() if isinstance(each, Noisy)]
-        self.rest = run.method.weights(self.model)
+        sgd, adam = self._optimizers()
+        self.rest = sgd.param_groups[0]["params"]
         self.velocity = [torch.zeros_like(each) for each in self.rest]
-        groups = run.method.optimizer(self.model).param_groups
+        groups = adam.param_groups
         owned = [
             {"params": group["params"], "lr": torch.zeros((), device=device)} for group in groups
         ]
@@ -73,7 +93,7 @@ class Trial:
         images, labels = self._epoch(number)
         self.images.copy_(images)
         self.labels.copy_(labels)
-        count, freeze = len(self.batches), self.run.method.settles_at()
+        count, freeze = len(self.batches), self.run.method.freezes_at
         for index in range(count):
             progress = (number * count + index) / (self.run.epochs * count)
             if freeze is not None and freeze <= progress < freeze + 1 / (self.run.epochs * count):
@@ -81,18 +101,24 @@ class Trial:
                     each.settle_()
             replay()
 
+    def _optimizers(self) -> list[Optimizer]:
+        run = self.run
+        settings = (run.lr, run.momentum, run.weight_decay, run.epochs * len(self.batches))
+        return run.method.optimizers(self.model, Training(*settings, judge=Silent()))
+
     def _plan(self) -> Tensor:
         """Of every step: the price for one image, and the learning rates of means, variances and all else."""
         run, count = self.run, self.run.epochs * len(self.batches)
-        method, optimizer, rows = run.method, run.method.optimizer(self.model), []
+        method, (sgd, adam), rows = run.method, self._optimizers(), []
         for progress in (step / count for step in range(count)):
-            method.before_step(self.model, optimizer, progress)
-            rates = [group["lr"] for group in optimizer.param_groups]
+            sgd.param_groups[0]["lr"] = run.lr
+            method.before_step(self.model, [sgd, adam], progress)
+            rates = [group["lr"] for group in adam.param_groups]
             rows.append(
                 [
                     method.price_at(progress) / method.num_images,
                     *rates,
-                    run.lr * method.lr_factor(progress),
+                    sgd.param_groups[0]["lr"],
                 ]
             )
         return torch.tensor(rows)

@@ -1,4 +1,4 @@
-"""Prose is code: the blocks of the README and the tutorial run."""
+"""Prose is code: the code blocks of README, tutorial, guides and how-tos run, and links lead on."""
 
 import re
 import shlex
@@ -8,95 +8,119 @@ import pytest
 import torch
 from torch import nn
 
+import sparsegate as sg
 from sparsegate_lab.cli.frontier import parse as parse_frontier
-from sparsegate_lab.cli.train import parse
+from sparsegate_lab.cli.train import parse as parse_train
 from sparsegate_lab.methods import METHODS
 
 ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("**/*.md")])
+HOW_TO = sorted(set((DOCS / "howto").glob("*.md")) - {DOCS / "howto" / "index.md"})
+PARSERS = {"train": parse_train, "frontier": parse_frontier}
 
 
-def blocks(path, language):
-    return re.findall(rf"^```{language}\n(.*?)^```", path.read_text(), re.DOTALL | re.MULTILINE)
+def blocks(page, language):
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+
+
+def run_blocks(page, **names):
+    """Runs the Python blocks of a page, one after the other, in one namespace."""
+    torch.manual_seed(0)
+    found = blocks(page, "python")
+    assert found
+    for block in found:
+        exec(block, names)
+    return names
+
+
+def commands(page):
+    """The words after `sparsegate` in every training command of a page; "..." stands for flags."""
+    lines = "".join(blocks(page, "sh")).splitlines()
+    found = [re.search(r"\bsparsegate ((?:train|frontier) .*)", line) for line in lines]
+    words = [shlex.split(match[1], comments=True) for match in found if match]
+    return [[word for word in command if word != "..."] for command in words]
 
 
 def test_the_readmes_loop_runs(tmp_path, monkeypatch):
     torch.manual_seed(0)
-    loader = [(torch.randn(4, 6), torch.randint(0, 3, (4,))) for _ in range(3)]
-    space = {
-        "MyNetwork": lambda: nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 3)),
-        "loader": loader,
-    }
-    (block,) = blocks(ROOT / "README.md", "python")
+    loader = [(torch.randn(4, 20), torch.randint(0, 3, (4,))) for _ in range(5)]
     monkeypatch.chdir(tmp_path)
-    exec(block, space)
-    assert type(space["model"][0]) is nn.Linear
-    assert (tmp_path / "network.sparse.safetensors").exists()
+    names = run_blocks(
+        ROOT / "README.md",
+        MyNetwork=lambda: nn.Sequential(nn.Linear(20, 19), nn.ReLU(), nn.Linear(19, 20)),
+        loader=loader,
+        epochs=10,
+    )
+    model = names["model"]
+    assert type(model[0]) is nn.Linear
+    assert torch.count_nonzero(model[0].weight) + torch.count_nonzero(model[2].weight) == 38
+    assert (tmp_path / "model.sg").exists()
 
 
-def test_the_readmes_commands_parse():
-    lines = "".join(blocks(ROOT / "README.md", "sh")).splitlines()
-    commands = [shlex.split(line, comments=True) for line in lines if " train " in line]
-    assert len(commands) == 6
-    for words in commands:
-        parse(words[words.index("train") + 1 :])
-
-
-def test_the_page_on_running_runs(capsys):
-    torch.manual_seed(0)
-    for block in blocks(ROOT / "docs" / "run.md", "python"):
-        exec(block, {})
-    assert "whole network" in capsys.readouterr().out
-
-
-def test_the_page_on_targets_runs_and_its_commands_parse(capsys):
-    torch.manual_seed(0)
-    for block in blocks(ROOT / "docs" / "targets.md", "python"):
-        exec(block, {})
-    assert "keep=0.1: 72 of 720 weights are left" in capsys.readouterr().out
-    for line in "".join(blocks(ROOT / "docs" / "targets.md", "sh")).splitlines():
-        parse(shlex.split(line, comments=True)[2:])
-
-
-def test_the_page_on_many_networks_runs(digits, tmp_path):
-    for block in blocks(ROOT / "docs" / "many.md", "python"):
-        exec(block, {"digits": digits, "folder": tmp_path})
-    lines = "".join(blocks(ROOT / "docs" / "many.md", "sh")).splitlines()
-    frontiers = [line for line in lines if line.startswith("sparsegate frontier")]
-    assert frontiers
-    for line in frontiers:
-        parse_frontier(shlex.split(line, comments=True)[2:])
+def test_the_readme_has_at_most_100_lines():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 100
 
 
 def test_the_tutorial_runs_from_top_to_bottom(tmp_path, capsys):
-    space = {"runs": tmp_path}
-    for block in blocks(ROOT / "docs" / "tutorial.md", "python"):
-        exec(block, space)
-    assert "weights" in capsys.readouterr().out
+    run_blocks(DOCS / "tutorial.md", runs=tmp_path)
+    assert "keep=0.1: 70 of 704 weights are left" in capsys.readouterr().out
 
 
-def test_the_page_on_data_runs(tmp_path):
-    for block in blocks(ROOT / "docs" / "data.md", "python"):
-        exec(block, {"folder": tmp_path})
+@pytest.mark.parametrize("page", HOW_TO, ids=lambda page: page.stem)
+def test_a_how_to_runs(page, tmp_path):
+    run_blocks(page, folder=tmp_path)
 
 
-def test_the_commands_on_the_page_about_imagenet_parse():
-    lines = "".join(blocks(ROOT / "docs" / "imagenet.md", "sh")).splitlines()
-    commands = [shlex.split(line, comments=True) for line in lines if " train " in line]
-    assert len(commands) == 9
-    for words in commands:
-        assert parse(words[words.index("train") + 1 :]).run.model
+@pytest.mark.parametrize(
+    ("name", "printed"),
+    [
+        ("run", "whole network"),
+        ("targets", "keep=0.1: 72 of 720 weights are left"),
+        ("data", ""),
+        ("export-c", ""),
+    ],
+)
+def test_a_guide_runs(name, printed, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run_blocks(DOCS / f"{name}.md", folder=tmp_path)
+    assert printed in capsys.readouterr().out
+
+
+def test_the_guide_on_many_networks_runs(digits, tmp_path):
+    run_blocks(DOCS / "many-networks.md", digits=digits, folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if commands(page)],
+    ids=lambda page: page.relative_to(ROOT).as_posix(),
+)
+def test_the_training_commands_of_a_page_parse(page):
+    for verb, *words in commands(page):
+        PARSERS[verb](words)
+
+
+def test_enough_pages_show_commands():
+    assert len([page for page in PAGES if commands(page)]) >= 10
+
+
+def test_every_public_name_is_in_the_reference_once():
+    text = "".join(page.read_text() for page in (DOCS / "reference").glob("*.md"))
+    documented = re.findall(
+        r"^\.\. auto(?:function|class):: sparsegate\.(\w+)$", text, re.MULTILINE
+    )
+    assert sorted(documented) == sorted(set(sg.__all__) - {"__version__"})
 
 
 @pytest.mark.parametrize("name", list(METHODS))
 def test_every_method_has_a_card(name):
-    card = (ROOT / "docs" / "methods" / f"{name}.md").read_text()
+    card = (DOCS / "methods" / f"{name}.md").read_text()
     for part in ("Idea", "Use", "What we measured", "Differs from the paper in", "Cite"):
         assert f"**{part}" in card, part
 
 
-@pytest.mark.parametrize(
-    "page", [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")], ids=lambda page: page.name
-)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_links_lead_somewhere(page):
     for link in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
         assert "://" in link or (page.parent / link).exists(), link

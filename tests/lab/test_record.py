@@ -91,7 +91,7 @@ def test_a_network_without_weights_has_a_rate_and_no_division_by_zero():
 
 @pytest.mark.parametrize("other", [{}, {"format": FORMAT + 1}])
 def test_a_record_of_another_format_is_refused(other):
-    with pytest.raises(ValueError, match=f"a record of format {FORMAT} was wanted"):
+    with pytest.raises(ValueError, match=f"expected a record of format {FORMAT}"):
         Record.from_json({**RECORD.to_json(), "format": None, **other})
 
 
@@ -111,3 +111,46 @@ def test_a_layer_that_says_nothing_of_indices_writes_nothing_as_records_did_befo
     value = RECORD.to_json()
     assert all("indices" not in layer for layer in value["layers"])
     assert Record.from_json(value) == RECORD
+
+
+@pytest.mark.parametrize(
+    ("change", "wanted"),
+    [
+        (lambda value: None, r"format: expected a record of format 1, got None"),
+        (lambda value: [], r"format: expected a record of format 1, got None"),
+        (lambda value: value | {"layers": None}, r"layers: expected a list, got null"),
+        (lambda value: value | {"layers": [5]}, r"layers\[0\]: expected an object, got 5"),
+        (lambda value: value | {"test": None}, r"test: expected a number, got null"),
+        (lambda value: value | {"test": True}, r"test: expected a number, got true"),
+        (lambda value: value | {"epochs": [{}]}, r"epochs\[0\].epoch: missing"),
+        (lambda value: value | {"notes": 5}, r"notes: expected a list, got 5"),
+        (
+            lambda value: value | {"sizes": [1, "2"]},
+            r'sizes\[1\]: expected a whole number, got "2"',
+        ),
+        (lambda value: value | {"run": None}, r"run: expected an object, got null"),
+        (lambda value: value | {"other": 1}, r"other: unknown field of Record"),
+        (
+            lambda value: value | {"layers": [value["layers"][0] | {"total": 0}]},
+            r"layers\[0\]: total is at least 1",
+        ),
+        (
+            lambda value: {name: each for name, each in value.items() if name != "seconds"},
+            r"seconds: missing",
+        ),
+    ],
+)
+def test_a_damaged_record_is_refused_in_one_line_with_its_file_and_field(change, wanted, tmp_path):
+    path = tmp_path / "record.json"
+    path.write_text(json.dumps(change(json.loads(json.dumps(GATED.to_json())))))
+    with pytest.raises(ValueError, match=r"record\.json: " + wanted) as refused:
+        Record.load(path)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[" * 100_000, "\xff"])
+def test_a_record_that_is_not_json_is_refused_with_its_file(text, tmp_path):
+    path = tmp_path / "record.json"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(ValueError, match=r"record\.json: expected JSON, got something else"):
+        Record.load(path)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from sparsegate.fast_call import EXCHANGE, MAKE
+from sparsegate.fast_call import EXCHANGE, MAKE, readable
 from sparsegate.fast_call import direct as make
 
 pytestmark = pytest.mark.skipif(
@@ -171,3 +171,35 @@ def test_a_call_in_a_cycle_is_collected():
     del owner
     gc.collect()
     assert gone() is None
+
+
+def test_a_tensor_with_the_negative_bit_is_left_to_the_module():
+    x = torch._neg_view(images(2, 2, 3))
+    with torch.no_grad():
+        assert doubled()(x) is NotImplemented
+        assert torch.equal(doubled()(x.resolve_neg()), -2 * images(2, 3, 2))
+
+
+@pytest.mark.parametrize("first", [0, 1], ids=["all of it", "a view with an offset"])
+def test_a_tensor_whose_storage_was_freed_is_left_to_the_module(first):
+    x = images(3, 2, 3)[first:]
+    x.untyped_storage().resize_(0)
+    with torch.no_grad():
+        assert doubled()(x) is NotImplemented
+
+
+def test_a_readable_tensor_has_its_layout_and_no_negative_bit():
+    x = images(2, 3, 4, 5)
+    assert readable(x) is x
+    assert torch.equal(readable(torch._neg_view(x)), -x)
+    assert not readable(torch._neg_view(x)).is_neg()
+    last = readable(x, torch.channels_last)
+    assert last.is_contiguous(memory_format=torch.channels_last)
+
+
+def test_a_freed_tensor_is_not_readable_but_an_empty_one_is():
+    x = images(2, 3)
+    x.untyped_storage().resize_(0)
+    with pytest.raises(ValueError, match=r"a tensor of shape \(2, 3\) whose storage was freed"):
+        readable(x)
+    assert readable(torch.empty(0, 3)).shape == (0, 3)

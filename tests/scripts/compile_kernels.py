@@ -10,7 +10,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from sparsegate.fused import kernels as fused_kernels
+from sparsegate.optimizers import kernels as step_kernels
 from sparsegate.runtime.cuda import (
     chunk_kernels as triton_chunk_kernels,
 )
@@ -61,10 +61,12 @@ KERNELS = (
     (triton_conv_kernels.pad, {"BLOCK": 64, "EARLY": True}),
     (triton_view_kernels.brightness_kernel, VIEW),
     (triton_view_kernels.view_kernel, VIEW | {"LIGHT": True, "BLOCKS": 64}),
-    (fused_kernels.move_kernel, {"FLAG": True, "BLOCK": 64}),
-    (fused_kernels.move_gates_kernel, {"FLAG": True, "BLOCK": 64}),
+    (step_kernels.step_kernel, {"SHIFTED": True, "HALF": True, "BLOCK": 64}),
+    (step_kernels.step_kernel, {"SHIFTED": False, "HALF": False, "BLOCK": 64}),
+    (step_kernels.step_gates_kernel, {"SHIFTED": False, "HAS_GRAD": True, "BLOCK": 64}),
+    (step_kernels.step_gates_kernel, {"SHIFTED": True, "HAS_GRAD": False, "BLOCK": 64}),
 )
-MOVED = ("weights", "speeds", "gates", "gate_speeds", "grads", "bases", "tilts")
+MOVED = ("weights", "velocities", "gates", "gate_velocities", "grads", "bases", "tilts")
 SEVERAL = 16
 RATES = ("lr", "momentum", "decay", "gate_lr", "gate_momentum", "base", "tilt", "bases", "tilts")
 
@@ -79,13 +81,16 @@ def compiled(kernel: Any, constants: dict[str, Any], kind: int) -> int:
         "bands": ("i32",) * 16,
     }
     types |= dict.fromkeys(("x", "values", "out"), FLOATS[kind]) | dict.fromkeys(RATES, "fp32")
-    types |= {"weights": "*fp32", "speeds": "*fp32", "grads": "*fp32"}
-    types |= {"gates": ("*fp16", "*fp32")[kind % 2], "gate_speeds": ("*bf16", "*fp32")[kind % 2]}
+    types |= {"weights": "*fp32", "velocities": "*fp32", "grads": "*fp32", "shift": "*fp32"}
+    types |= {
+        "gates": ("*fp16", "*fp32")[kind % 2],
+        "gate_velocities": ("*bf16", "*fp32")[kind % 2],
+    }
     types |= {"images": "*u8", "mirrors": "*i64", "smallest": "fp32"} | dict.fromkeys(
         ("means", "spreads"), ("fp32",) * 3
     )
     types |= dict.fromkeys(("crops", "sums", "light"), "*fp32")
-    if kernel is fused_kernels.move_kernel:  # of several weights
+    if kernel is step_kernels.step_kernel:  # of several weights
         types |= {name: (types.get(name, "i32"),) * SEVERAL for name in (*MOVED, "sizes")}
     constants = {
         name: ({"KIND": kind} | constants)[name] for name in kernel.arg_names if name.isupper()

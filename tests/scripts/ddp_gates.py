@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from sparsegate.gates import Census, Draw, Sample, Threshold, finish, gate, gates, weights
-from sparsegate.optimizer import GateSGD
+from sparsegate.optimizers import GateSGD
 from sparsegate.price import Penalty
 from sparsegate.target import Target
 

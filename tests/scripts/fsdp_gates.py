@@ -16,7 +16,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 
 from sparsegate.gates import Census, Draw, Sample, Threshold, finish, gate, gates, weights
-from sparsegate.optimizer import GateSGD
+from sparsegate.optimizers import GateSGD
 from sparsegate.price import Penalty
 from sparsegate.target import Target
 

@@ -1,8 +1,10 @@
-"""CONTRACT Method: what a training loop knows of any way to make a network smaller."""
+"""The contract between the training loop and every method that makes a network smaller."""
 
 from __future__ import annotations
 
 import abc
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from torch import Tensor, nn
@@ -12,94 +14,103 @@ from sparsegate.schedule import cosine
 
 
 class Judge(abc.ABC):
-    """What a method may ask between two epochs; the answers are the same on every process."""
+    """Answers a method's questions between two epochs, with the same answers on every process."""
 
     @abc.abstractmethod
     def accuracy(self) -> float:
-        """Percentage of the validation images that the model, as it is now, labels rightly."""
+        """Validation accuracy of the current model, in percent."""
 
     @abc.abstractmethod
     def images(self, count: int) -> Tensor:
-        """The first so many training images, normalised; all of them if there are fewer."""
+        """The first `count` training images, normalized; all of them if there are fewer."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """What a method knows about a run when it creates the optimizers."""
+
+    lr: float
+    """The run's learning rate, before warmup and schedule."""
+    momentum: float
+    weight_decay: float
+    steps: int
+    """Number of steps in the complete training."""
+    judge: Judge
+
+    def sgd(self, parameters: Iterable[nn.Parameter]) -> SGD:
+        """SGD with the run's settings."""
+        return SGD(
+            list(parameters), lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay
+        )
 
 
 class Method(abc.ABC):
-    """A way to make a network smaller, as a few moments in training.
+    """A way to make a network smaller, as seven moments of training.
 
-    A method is a frozen dataclass of plain settings, which are its flags on the command line. What it must
-    remember during training lives in the model, as parameters or buffers, or in its optimiser's state: a checkpoint of
-    the two is whole. `progress` runs from 0 before the first step to 1 after the last.
+    The loop calls `prepare` and `optimizers` once; then, for every step, `before_step`, `loss_term`
+    and `after_step`; `after_epoch` after every epoch; and `finish` at the end. `progress` runs from
+    0 before the first step to 1 after the last.
+
+    A method is a frozen dataclass of plain settings, which become flags of the command line. It
+    keeps everything that it has to remember in parameters and buffers of the model, or in the state
+    of its optimizers: a checkpoint of these is complete.
     """
 
     shards: ClassVar[bool] = False
-    """Whether it works on parts of weights, as processes hold them that share a model out."""
+    """Whether the method can train a model whose weights are split over processes (FSDP2)."""
+
+    @property
+    def freezes_at(self) -> float | None:
+        """Progress from which the mask no longer changes; None if it may change until the end."""
+        return None
 
     @abc.abstractmethod
-    def prepare(self, model: nn.Module) -> nn.Module:
-        """Changes a fresh or pretrained model for training; may work in place."""
+    def prepare(self, model: nn.Module, progress: float = 0.0) -> nn.Module:
+        """Changes a fresh or pretrained model for training; may work in place.
+
+        Args:
+            model: the model.
+            progress: where training starts. Above 0 the run is resumed: the model must get the
+                layers that it has at that progress. The checkpoint is loaded afterwards, so their
+                shapes must not depend on the weights.
+        """
+
+    def optimizers(self, model: nn.Module, training: Training) -> list[Optimizer]:
+        """Creates the optimizers, for the prepared model or after its layers were replaced.
+
+        The first one trains the weights: before every step the loop sets its learning rate to the
+        run's, and it clips the gradients of its parameters.
+        """
+        return [training.sgd(model.parameters())]
+
+    def before_step(
+        self, model: nn.Module, optimizers: Sequence[Optimizer], progress: float
+    ) -> None:
+        """Sets what follows a schedule; called before every forward pass.
+
+        The default lets the learning rate of the weights follow a cosine to zero.
+        """
+        scale_lr_(optimizers[0], cosine(progress))
+
+    def loss_term(self, model: nn.Module, progress: float) -> Tensor | None:
+        """A scalar that is added to the loss, if any."""
+        return None
+
+    def after_step(self, model: nn.Module, progress: float) -> None:
+        """Applies masks and projections; called after every step of the optimizers."""
+
+    def after_epoch(self, model: nn.Module, judge: Judge, progress: float) -> None:
+        """Does work that is too expensive for every step; called before the epoch is measured.
+
+        May replace layers of the model, in place: the loop then creates new optimizers.
+        """
 
     @abc.abstractmethod
     def finish(self, model: nn.Module) -> nn.Module:
         """Turns the trained model into an ordinary one; may work in place."""
 
-    def rebuild_at(self) -> float | None:
-        """Progress from which on the model is the rebuilt one, 1 for after training; never unless overridden."""
-        return None
 
-    def rebuild(self, model: nn.Module) -> nn.Module:
-        """Puts other layers into a model in the course of training; may work in place.
-
-        Called once, at the end of an epoch, before new optimisers are made; on resuming, too, before the checkpoint
-        is loaded. So the new shapes follow from the settings and the old shapes, never from the weights.
-        """
-        return model
-
-    def weights(self, model: nn.Module) -> list[nn.Parameter]:
-        """The parameters that the loop's own optimiser trains: all of them, unless the method moves some itself."""
-        return list(model.parameters())
-
-    def sgd(
-        self, model: nn.Module, *, lr: float, momentum: float, weight_decay: float
-    ) -> Optimizer:
-        """The loop's own optimiser: SGD on `weights`, unless the method has one that moves its parameters, too."""
-        return SGD(self.weights(model), lr=lr, momentum=momentum, weight_decay=weight_decay)
-
-    def optimizer(self, model: nn.Module) -> Optimizer | None:
-        """An optimiser of the method's own, stepped and saved by the loop; none unless overridden."""
-        return None
-
-    def set_out(
-        self, model: nn.Module, optimizer: Optimizer | None, judge: Judge, steps: int
-    ) -> None:
-        """Called when the optimisers are made, before a checkpoint is loaded: training has so many steps in all."""
-
-    def settles_at(self) -> float | None:
-        """Progress from which on no weight is removed or comes back; none unless overridden."""
-        return None
-
-    def remarks(self, optimizer: Optimizer | None) -> tuple[str, ...]:
-        """What the record should say of the training that has ended; nothing unless overridden."""
-        return ()
-
-    def lr_factor(self, progress: float) -> float:
-        """The factor on the weights' learning rate at this moment: a cosine from one to zero, unless overridden."""
-        return cosine(progress)
-
-    def before_step(self, model: nn.Module, optimizer: Optimizer | None, progress: float) -> None:
-        """Called before the forward pass of every step: the place for schedules.
-
-        The optimiser is the method's own, or the loop's if it has none; the weights' learning rate is set already.
-        """
-
-    def loss_term(self, model: nn.Module, progress: float) -> Tensor | None:
-        """A scalar to add to the loss; none unless overridden."""
-        return None
-
-    def after_backward(self, model: nn.Module, progress: float) -> None:
-        """Called when the gradients are there and the optimisers have not moved yet; gradients may be changed."""
-
-    def after_step(self, model: nn.Module, progress: float) -> None:
-        """Called after the optimisers of every step: the place for cuts and projections."""
-
-    def after_epoch(self, model: nn.Module, judge: Judge, progress: float) -> None:
-        """Called after every epoch, before it is measured and saved: the place for what costs more than a step."""
+def scale_lr_(optimizer: Optimizer, factor: float) -> None:
+    """Multiplies an optimizer's learning rates, in place."""
+    for group in optimizer.param_groups:
+        group["lr"] *= factor

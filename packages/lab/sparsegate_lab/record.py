@@ -1,4 +1,4 @@
-"""What one run reports, to and from JSON."""
+"""What one run measured, and how to repeat it, as a JSON file."""
 
 from __future__ import annotations
 
@@ -8,40 +8,44 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sparsegate_lab.schema import SchemaError, load_json, parse_fields
 from sparsegate_runtime.atomic import write_atomically
 
 FORMAT = 1
 CONTENT = "weights_content"
-"""Among a run's settings: the hash of the file that it began with."""
-LATER: dict[str, Any] = {
-    "sizes": (),
-    "first_gates": (),
-    "content": "",
-}  # records from before have none
-SIZE_EDGES: tuple[float, ...] = tuple(2.0 ** (place / 4) for place in range(-80, 13))
-"""Borders between the bins of `Record.sizes`: quarters of an octave, from 2^-20 to 8."""
+"""Name of a run's setting: the hash of the weights file that the run starts from."""
+LATER: dict[str, Any] = {"sizes": (), "first_gates": (), "content": ""}
+"""Fields that records of earlier versions do not have, with the value for "unknown"."""
+SIZE_EDGES: tuple[float, ...] = tuple(2.0 ** (index / 4) for index in range(-80, 13))
+"""Edges between the bins of `Record.sizes`: quarters of an octave, from 2^-20 to 8."""
 
 
 @dataclass(frozen=True)
 class Layer:
-    """One weight of the finished network."""
+    """One weight tensor of the finished network."""
 
     name: str
     shape: tuple[int, ...]
     total: int
     kept: int
-    """Elements that are not zero; of a layer with another in its place, the numbers that this one stores."""
+    """Nonzero elements; for a layer that was replaced, the numbers that its replacement stores."""
     indices: int | None = None
-    """Numbers stored to say where the kept ones belong; None: one for each, or none at all if all are kept."""
+    """Indices stored to locate the kept elements; None: one each, or none if all are kept."""
+
+    def __post_init__(self) -> None:
+        if self.total < 1 or self.kept < 0:
+            raise ValueError(
+                f"total is at least 1 and kept at least 0, got total={self.total}, kept={self.kept}"
+            )
 
     @property
     def sparsity(self) -> float:
-        """Percentage of elements that are not kept."""
+        """Percentage of elements that were removed."""
         return 100 * (1 - self.kept / self.total)
 
     @property
     def num_indices(self) -> int:
-        """Numbers stored to say where the kept ones belong."""
+        """Indices stored to locate the kept elements."""
         if self.indices is not None:
             return self.indices
         return self.kept if self.kept < self.total else 0
@@ -49,35 +53,41 @@ class Layer:
 
 @dataclass(frozen=True)
 class Epoch:
-    """What was seen at the end of one epoch."""
+    """Measurements at the end of one epoch."""
 
     epoch: int
     loss: float
-    """Mean training loss, without the price."""
+    """Mean training loss, without the penalty."""
     validation: float
-    """Validation accuracy in per cent."""
+    """Validation accuracy in percent."""
     kept: int
-    """Weights that would be left if training ended now."""
+    """Weights that would remain if training ended here."""
     undecided: float = 0.0
     """Fraction of gates between 0.1 and 0.9."""
     flipped: float = 0.0
-    """Fraction of gates that opened or closed in this epoch."""
+    """Fraction of gates that opened or closed during this epoch."""
     keep: float = 1.0
     """Fraction of weights that a drawn mask is expected to keep."""
     variance: float = 0.0
     """Variance of one element of a drawn mask, averaged over the gates."""
     gates: tuple[int, ...] = ()
-    """How many gates lie in each of 32 equal parts of [0, 1], from closed to open; empty if there are none."""
+    """Histogram of the gates: 32 equal bins of [0, 1]; empty if the model has no gates."""
 
     @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Epoch:
-        """The epoch in a dictionary of plain values."""
-        return cls(**{**value, "gates": tuple(value.get("gates", ()))})
+    def from_json(cls, value: Any, field: str = "") -> Epoch:
+        """The epoch in a dictionary of plain values.
+
+        Args:
+            value: the dictionary.
+            field: the name of the epoch for errors.
+        """
+        epoch: Epoch = parse_fields(cls, value, field)
+        return epoch
 
 
 @dataclass(frozen=True)
 class Record:
-    """The result of one run, with what is needed to make it again."""
+    """The result of one run, and what is needed to repeat it."""
 
     name: str
     run: dict[str, Any]
@@ -86,24 +96,24 @@ class Record:
     versions: dict[str, str]
     layers: tuple[Layer, ...]
     num_biases: int
-    """Parameters that are not weights: biases, norms."""
+    """Parameters that are not weights, such as biases and normalization."""
     biases_kept: int
-    """Those of them that are not zero."""
+    """How many of them are not zero."""
     validation: float
-    """Validation accuracy of the finished network, in per cent."""
+    """Validation accuracy of the finished network, in percent."""
     test: float
-    """Test accuracy of the finished network, in per cent."""
+    """Test accuracy of the finished network, in percent."""
     epochs: tuple[Epoch, ...]
     seconds: float
-    """Time spent training, pauses between resumed sessions left out."""
+    """Training time, without the pauses before a run was resumed."""
     notes: tuple[str, ...] = ()
-    """What a reader should know: a layer that closed, an option that could not be used."""
+    """Remarks, such as a layer whose gates have all closed."""
     sizes: tuple[int, ...] = ()
-    """How many kept weights have which size: below the first of SIZE_EDGES, between two, above the last; or unknown."""
+    """Histogram of the sizes of the kept weights, with edges SIZE_EDGES; empty if unknown."""
     first_gates: tuple[int, ...] = ()
-    """How many gates lay in each of 32 equal parts of [0, 1] before the first step; empty if there were none."""
+    """Histogram of the gates before the first step, as in `Epoch.gates`."""
     content: str = ""
-    """The hash of the finished network's file, by which a run that begins with it knows it; empty if unknown."""
+    """Hash of the finished network's file; empty if unknown."""
 
     @property
     def total(self) -> int:
@@ -117,21 +127,21 @@ class Record:
 
     @property
     def rate(self) -> float:
-        """How many times fewer weights there are than in the dense network."""
+        """How many times fewer weights the network has than the dense one."""
         return self.total / max(1, self.kept)
 
     @property
     def rate_with_biases(self) -> float:
-        """How many times fewer parameters, biases and norms counted in both."""
+        """How many times fewer parameters it has, with biases and normalization."""
         return (self.total + self.num_biases) / max(1, self.kept + self.biases_kept)
 
     @property
     def num_with_indices(self) -> int:
-        """The paper's second count: every kept weight and what says where it belongs."""
+        """The paper's second count: all kept weights and their indices."""
         return self.kept + sum(layer.num_indices for layer in self.layers)
 
     def to_json(self) -> dict[str, Any]:
-        """A dictionary of plain values, with the derived counts beside the measured ones."""
+        """A dictionary of plain values: the fields, and the counts derived from them."""
         derived = {
             "total": self.total,
             "kept": self.kept,
@@ -142,39 +152,35 @@ class Record:
         fields = dataclasses.asdict(self)
         fields["layers"] = tuple(_without(None, layer) for layer in fields["layers"])
         fields["epochs"] = tuple(_without((), epoch) for epoch in fields["epochs"])
-        later = {
-            name: value for name, nothing in LATER.items() if (value := fields.pop(name)) != nothing
-        }
-        return {"format": FORMAT, **fields, **later, "derived": derived}
+        known = {name: each for name, each in fields.items() if each != LATER.get(name, object)}
+        return {"format": FORMAT, **known, "derived": derived}
 
     @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Record:
-        """The record in a dictionary that `to_json` made."""
-        if value.get("format") != FORMAT:
-            raise ValueError(f"a record of format {FORMAT} was wanted, got {value.get('format')!r}")
-        fields = {
-            field.name: value[field.name]
-            for field in dataclasses.fields(cls)
-            if field.name not in LATER
-        }
-        fields |= {name: type(nothing)(value.get(name, nothing)) for name, nothing in LATER.items()}
-        fields["layers"] = tuple(
-            Layer(**{**each, "shape": tuple(each["shape"])}) for each in value["layers"]
-        )
-        fields["epochs"] = tuple(Epoch.from_json(each) for each in value["epochs"])
-        fields["notes"] = tuple(value["notes"])
-        return cls(**fields)
+    def from_json(cls, value: Any, field: str = "") -> Record:
+        """The record in a dictionary that `to_json` made.
+
+        Args:
+            value: the dictionary.
+            field: the name of the record for errors.
+        """
+        version = value.get("format") if isinstance(value, dict) else None
+        if version != FORMAT:
+            at = f"{field}.format" if field else "format"
+            raise SchemaError(f"{at}: expected a record of format {FORMAT}, got {version!r}")
+        fields = {name: each for name, each in value.items() if name not in ("format", "derived")}
+        record: Record = parse_fields(cls, fields, field)
+        return record
 
     def save(self, path: Path) -> None:
-        """Writes the record as a JSON file, whole or not at all."""
+        """Writes the record as a JSON file, completely or not at all."""
         write_atomically(path, json.dumps(self.to_json(), indent=1).encode())
 
     @classmethod
     def load(cls, path: Path) -> Record:
         """Reads a record from a JSON file."""
-        return cls.from_json(json.loads(path.read_text()))
+        return load_json(path, cls.from_json)
 
 
-def _without(nothing: object, fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields that say something."""
-    return {name: value for name, value in fields.items() if value != nothing}
+def _without(unknown: object, fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields that are known."""
+    return {name: value for name, value in fields.items() if value != unknown}

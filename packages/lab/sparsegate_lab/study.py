@@ -1,4 +1,4 @@
-"""Several runs that differ in their seed, and what they come to."""
+"""Saves the records of several runs together, with summaries over them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,23 @@ from pathlib import Path
 from typing import Any
 
 from sparsegate_lab.record import Record
+from sparsegate_lab.schema import SchemaError, load_json
 from sparsegate_runtime.atomic import write_atomically
+
+SUMMARIZED = (
+    "test",
+    "validation",
+    "kept",
+    "rate",
+    "rate_with_biases",
+    "num_with_indices",
+    "seconds",
+)
 
 
 @dataclass(frozen=True)
 class Summary:
-    """A number over several runs."""
+    """One number over several runs."""
 
     mean: float
     spread: float
@@ -26,61 +37,85 @@ class Summary:
 
     @classmethod
     def of(cls, numbers: Sequence[float | int]) -> Summary:
-        """The summary of at least one number.
+        """The summary of one or more numbers.
 
         >>> Summary.of([1.0, 3.0])
         Summary(mean=2.0, spread=1.4142, low=1.0, high=3.0)
         """
         spread = statistics.stdev(numbers) if len(numbers) > 1 else 0.0
-        rounded = [
-            round(float(number), 4)
-            for number in (statistics.mean(numbers), spread, min(numbers), max(numbers))
-        ]
-        return cls(*rounded)
+        return cls(
+            mean=round(float(statistics.mean(numbers)), 4),
+            spread=round(float(spread), 4),
+            low=round(float(min(numbers)), 4),
+            high=round(float(max(numbers)), 4),
+        )
 
 
 @dataclass(frozen=True)
 class Study:
-    """The records of one recipe over several seeds."""
+    """The records of runs that differ in their seed, their price, or both."""
 
     title: str
     command: str
     records: tuple[Record, ...]
 
     def summary(self, of: Callable[[Record], float | int]) -> Summary:
-        """A number of every record, summarised."""
+        """Summarizes one number of every record."""
         return Summary.of([of(record) for record in self.records])
 
+    def frontier(self) -> list[Record]:
+        """The records that no other beats in both weights and validation accuracy.
+
+        The record with the fewest weights comes first.
+        """
+        # By validation accuracy: choosing by the test set would look at it many times.
+        runs = [(record.kept, record.validation) for record in self.records]
+        return [self.records[index] for index in unbeaten(runs)]
+
     def to_json(self) -> dict[str, Any]:
-        """Title, command, summaries, then every record whole."""
-        counts = (
-            "test",
-            "validation",
-            "kept",
-            "rate",
-            "rate_with_biases",
-            "num_with_indices",
-            "seconds",
-        )
-        summaries = {name: vars(self.summary(attrgetter(name))) for name in counts}  # type: ignore[misc]
-        records = [record.to_json() for record in self.records]
+        """Title, command, summaries, then every complete record."""
         return {
             "title": self.title,
             "command": self.command,
-            "summary": summaries,
-            "records": records,
+            "summary": {name: vars(self.summary(attrgetter(name))) for name in SUMMARIZED},
+            "records": [record.to_json() for record in self.records],
         }
 
     def save(self, path: Path) -> None:
-        """Writes the study as a JSON file, whole or not at all."""
+        """Writes the study as a JSON file, completely or not at all."""
         write_atomically(path, (json.dumps(self.to_json(), indent=1) + "\n").encode())
+
+    @classmethod
+    def from_json(cls, value: Any) -> Study:
+        """The study in a dictionary that `to_json` made."""
+        if not isinstance(value, dict) or not isinstance(value.get("records"), list):
+            raise SchemaError("records: expected a list of records")
+        records = tuple(
+            Record.from_json(each, f"records[{index}]")
+            for index, each in enumerate(value["records"])
+        )
+        return cls(str(value.get("title", "")), str(value.get("command", "")), records)
 
     @classmethod
     def load(cls, path: Path) -> Study:
         """Reads a study from a JSON file."""
-        value = json.loads(path.read_text())
-        return cls(
-            value["title"],
-            value["command"],
-            tuple(Record.from_json(each) for each in value["records"]),
-        )
+        return load_json(path, cls.from_json)
+
+
+def unbeaten(runs: Sequence[tuple[int, float]]) -> list[int]:
+    """The indices of the runs that no other beats in both weights and accuracy.
+
+    >>> unbeaten([(50, 98.0), (10, 97.0), (60, 97.5)])
+    [1, 0]
+
+    Args:
+        runs: the number of weights and the accuracy of each run.
+
+    Returns:
+        The run with the fewest weights first.
+    """
+    found: list[int] = []
+    for index in sorted(range(len(runs)), key=lambda index: (runs[index][0], -runs[index][1])):
+        if not found or runs[index][1] > runs[found[-1]][1]:
+            found.append(index)
+    return found

@@ -3,7 +3,6 @@
 from sparsegate.distil import Distil
 from sparsegate.export import to_c
 from sparsegate.files import Packed, compress, load, quantise_
-from sparsegate.fused import GatedSGD
 from sparsegate.gates import (
     Census,
     ClosedLayer,
@@ -21,7 +20,7 @@ from sparsegate.gates import (
 )
 from sparsegate.graph import remove_dead_paths, shrink
 from sparsegate.moving_average import MovingAverage
-from sparsegate.optimizer import GateSGD
+from sparsegate.optimizers import GatedSGD, GateSGD
 from sparsegate.price import Penalty
 from sparsegate.runtime import SparseNetwork, sparse
 from sparsegate.schedule import cosine, ramp

@@ -26,11 +26,26 @@ def direct(
     The code is the address of a function (context, in, out, count, threads) with its context, or zero and the address
     of hard-wired code; the shapes are those of one input and one output; `keep` lives as long as the call. It answers
     NotImplemented where the module has to be called in full: with gradients, with hooks, with any other input than one
-    or more images of this shape in float32, in order and on the CPU.
+    or more images of this shape in float32, contiguous, without torch's negative bit, and on the CPU.
     """
     if MAKE is None or EXCHANGE is None or not all((*shapes[0], *shapes[1])):
         return None
     return MAKE(EXCHANGE, _TORCH, *code, shapes, hooks_of(owner), keep)
+
+
+def readable(
+    x: torch.Tensor, memory_format: torch.memory_format = torch.contiguous_format
+) -> torch.Tensor:
+    """The tensor as C code may read it: contiguous in this format, its negative bit resolved.
+
+    Raises ValueError if the storage was freed while the tensor still has elements.
+    """
+    if x.numel() and x.untyped_storage().nbytes() == 0:
+        raise ValueError(
+            f"expected an input with memory, got a tensor of shape {tuple(x.shape)} whose storage "
+            "was freed (0 bytes); pass a tensor that still holds its values"
+        )
+    return x.contiguous(memory_format=memory_format).resolve_neg()
 
 
 def hooks_of(owner: torch.nn.Module) -> tuple[dict[Any, Any], ...]:

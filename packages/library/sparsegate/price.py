@@ -1,10 +1,12 @@
-"""The price of gates: how many weights are open, and how undecided they are."""
+"""What gates pay: a penalty, and the plan that decides at every step how gates move."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import abc
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -20,39 +22,52 @@ class Slope(NamedTuple):
     tilt: float
 
     def times(self, factor: float) -> Slope:
-        """The slope of a price that is so many times as high."""
+        """The slope of the price multiplied by a factor."""
         return Slope(factor * self.base, factor * self.tilt)
 
 
 @dataclass(frozen=True)
 class Penalty:
-    """`bimodal * mean g(1-g) + count * mean g`: the two terms of the paper, with a unit a person understands.
+    """The price of open and undecided gates: `bimodal * mean g(1-g) + count * mean g`.
 
-    The paper writes plain sums, which no single constant fits: the mean makes `count` what a fully open network would
-    add to the loss. Called with a gated model it gives the price as a tensor, for `loss + penalty(model)`; handed to
-    `GateSGD` it is added in the optimiser's own pass. Both give the same gradient.
+    >>> Penalty(count=6.0)
+    Penalty(count=6.0, bimodal=0.0, per='network')
+
+    Pass it to an optimiser, which adds its gradient to the gates: `GateSGD(model,
+    penalty=Penalty(count=6.0))`. Or call it with a gated model and add the result to the loss:
+    `loss + penalty(model)`. The gradients are the same.
+
+    The paper sums over gates; the mean makes one constant fit networks of any size.
+
+    Raises:
+        ValueError: If a price is negative, infinite or NaN, or `per` is unknown.
     """
 
     count: float = 2.0
-    """Price of the weights: what a fully open network would add to the loss, in nats (the paper's lambda2)."""
+    """Price of weights, in nats: what a fully open network adds to the loss (paper: lambda2)."""
 
     bimodal: float = 0.0
-    """Price of undecided gates: four times what a network with all gates at 0.5 would add (the paper's lambda1)."""
+    """Price of undecided gates: four times what gates that are all 0.5 add (paper: lambda1)."""
 
     per: Literal["network", "layer"] = "network"
-    """One mean over all gates, or one mean per layer, summed, which charges a small layer's weights more."""
+    """One mean over all gates, or a sum of one mean per layer, which prices small layers more."""
 
     def __post_init__(self) -> None:
-        if not (self.count >= 0 and self.bimodal >= 0):
+        if not (0 <= self.count < math.inf and 0 <= self.bimodal < math.inf):
             raise ValueError(
-                f"prices are zero or more, got count={self.count}, bimodal={self.bimodal}"
+                "prices are finite numbers, zero or more, "
+                f"got count={self.count}, bimodal={self.bimodal}"
             )
         if self.per not in ("network", "layer"):
             raise ValueError(f"per is 'network' or 'layer', got {self.per!r}")
 
     def __call__(self, model: nn.Module) -> Float[Tensor, ""]:
-        """The price of a gated model, differentiable in its gates."""
-        values = [each.gate for each in require_gates(model).values()]
+        """Returns the price of a gated model, differentiable in its gates.
+
+        Args:
+            model: A model with gates.
+        """
+        values = [gate.gate for gate in require_gates(model).values()]
         shares = self._shares([value.numel() for value in values])
         prices = [
             share * (self.bimodal * (value * (1 - value)).sum() + self.count * value.sum())
@@ -61,10 +76,13 @@ class Penalty:
         return torch.stack(prices).sum()
 
     def slopes(self, sizes: Sequence[int]) -> list[Slope]:
-        """The gradient of the price for gates of these sizes.
+        """Returns the gradient of the price for layers with these numbers of gates.
 
         >>> Penalty(count=6.0, bimodal=3.0).slopes([1, 2])
         [Slope(base=3.0, tilt=-2.0), Slope(base=3.0, tilt=-2.0)]
+
+        Args:
+            sizes: The number of gates of each layer.
         """
         # d/dg [bimodal * g(1-g) + count * g] = bimodal + count - 2 * bimodal * g
         base, tilt = self.bimodal + self.count, -2 * self.bimodal
@@ -74,3 +92,58 @@ class Penalty:
         if self.per == "layer":
             return [1 / size for size in sizes]
         return [1 / sum(sizes)] * len(sizes)
+
+
+class Moment(NamedTuple):
+    """What an optimiser reports to its plan before a step; one entry per gated weight in lists."""
+
+    lr: float
+    """The gates' learning rate."""
+    price: float
+    """The factor on the penalty."""
+    gradients: Callable[[], Sequence[Tensor | None]]
+    """The gradients of the loss for the gates, computed when called."""
+    memory: Sequence[dict[str, Any]]
+    """The optimiser's state: tensors that a plan stores here are saved with the optimiser."""
+
+
+class Motion(NamedTuple):
+    """How gates move in one step; one entry per gated weight in lists."""
+
+    rates: Sequence[float]
+    """Learning rates. At zero, gates keep their values and only their momentum is updated."""
+    slopes: Sequence[Slope]
+    """The gradients of the price."""
+    shift: Float[Tensor, ""] | None = None
+    """A distance by which every gate is lowered after the step, on the gates' device."""
+
+
+class Plan(abc.ABC):
+    """CONTRACT: decides at every step of an optimiser how gates move."""
+
+    @abc.abstractmethod
+    def motion(self, moment: Moment) -> Motion | None:
+        """Called before a step: how gates move in it; None if they are frozen."""
+
+    def after_step(self) -> None:  # noqa: B027 most plans need not know
+        """Called after every step, also after one that a GradScaler skipped."""
+
+    def state(self) -> dict[str, Any] | None:
+        """What a checkpoint must hold, as plain values; None if there is nothing."""
+        return None
+
+    def load(self, state: dict[str, Any]) -> None:  # noqa: B027
+        """Restores what `state` returned."""
+
+
+class PenaltyPlan(Plan):
+    """Gates pay a fixed penalty, multiplied by the optimiser's price factor."""
+
+    def __init__(self, penalty: Penalty, sizes: Sequence[int]) -> None:
+        self.penalty = penalty
+        self._slopes = penalty.slopes(sizes)
+
+    def motion(self, moment: Moment) -> Motion:
+        """The same learning rate for all gates, and the penalty's gradient."""
+        slopes = [slope.times(moment.price) for slope in self._slopes]
+        return Motion([moment.lr] * len(slopes), slopes)

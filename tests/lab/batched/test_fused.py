@@ -5,8 +5,7 @@ from importlib.util import find_spec
 import pytest
 import torch
 
-from sparsegate_lab.batched.fused import move_fused_
-from sparsegate_lab.batched.update import Rates, Stacked, move_
+from sparsegate_lab.batched.update import Rates, Stacked, move_, move_fused_
 
 pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
 SHAPE = (3, 7, 200)

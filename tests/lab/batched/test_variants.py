@@ -77,7 +77,7 @@ def test_a_network_learns_from_varied_images_and_says_so(small, tmp_path):
 def test_settings_that_do_not_fit_are_refused(small, digits):
     data = load_data(str(digits))
     for wrong in (-1.0, float("nan"), float("inf")):
-        with pytest.raises(ValueError, match="vary is a strength"):
+        with pytest.raises(ValueError, match="vary is a finite strength"):
             Late(vary=wrong)
     with pytest.raises(ValueError, match=r"agree in late.vary, got 1.0 and 2.0"):
         check_agreement(

@@ -97,11 +97,11 @@ class Evil:
         (b"", "not a batch of CIFAR, or is damaged"),
         (
             pickled(rows(0, 1), 1).replace(b"latin1", b"la!in1"),
-            r"or is damaged \(unknown encoding: la!in1\)",
+            r"or is damaged \(it encodes something that is not a text in latin1\)",
         ),
         (
             pickled(rows(0, 1) + np.eye(4, 3073, dtype=np.uint8) * 100, 1),
-            "data_batch_3 is damaged: a label is 1",
+            "data_batch_3 is damaged: expected labels from 0 to 9, got 1",
         ),
     ],
 )
@@ -117,7 +117,7 @@ def test_a_truncated_binary_file_is_refused_by_name(tmp_path):
     write(tmp_path, "cifar10-binary")
     path = tmp_path / "data_batch_2.bin"
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(ValueError, match=r"data_batch_2.bin is truncated or damaged: 12291 bytes"):
+    with pytest.raises(ValueError, match=r"data_batch_2.bin is truncated or damaged: .* got 12291"):
         load_data(str(tmp_path))
 
 
@@ -126,7 +126,7 @@ def test_a_label_of_no_class_is_refused_by_name(tmp_path):
     values[3, 0] = 10
     (tmp_path / "data_batch_2.bin").write_bytes(values.tobytes())
     with pytest.raises(
-        ValueError, match=r"data_batch_2.bin is damaged: a label is 10, of 10 classes"
+        ValueError, match=r"data_batch_2.bin is damaged: expected labels from 0 to 9, got 10"
     ):
         load_data(str(tmp_path))
 

@@ -1,6 +1,7 @@
 """A name or a path finds its data, or a message that says what would be data."""
 
 import pytest
+import torch
 
 from sparsegate_lab.data import load_data
 
@@ -42,3 +43,46 @@ def test_a_path_to_a_file_is_told_that_it_is_one(tmp_path):
         ValueError, match=r"no data folder at .*/photographs.tar: it is a file; give the folder"
     ):
         load_data(str(tmp_path / "photographs.tar"))
+
+
+def idx_folder(folder, as_idx, train, test):
+    """An idx folder of blank images with these labels."""
+    for stem, labels in {"train": train, "t10k": test}.items():
+        images = torch.zeros(len(labels), 2, 2, dtype=torch.uint8)
+        (folder / f"{stem}-images-idx3-ubyte").write_bytes(as_idx(images))
+        values = torch.tensor(labels, dtype=torch.uint8)
+        (folder / f"{stem}-labels-idx1-ubyte").write_bytes(as_idx(values))
+    return str(folder)
+
+
+def test_a_test_label_that_training_does_not_have_is_refused(tmp_path, as_idx):
+    name = idx_folder(tmp_path, as_idx, [0, 1, 2, 1, 2], [0, 77, 2])
+    with pytest.raises(
+        ValueError,
+        match=r"expected test labels from 0 to 2, .* got 77 \(1 of 3 test images .* correct the",
+    ):
+        load_data(name)
+
+
+def test_a_stray_label_that_makes_classes_without_images_is_noted(tmp_path, as_idx):
+    data = load_data(idx_folder(tmp_path, as_idx, [0, 1, 2, 200, 1, 2], [0, 1]))
+    assert data.num_classes == 201
+    assert data.notes == (
+        "197 of 201 classes have no training image: 3, 4, 5, 6, 7 ...; "
+        "the largest label, 200, has 1",
+    )
+
+
+def test_a_class_with_one_validation_image_alone_counts_as_trained(tmp_path, as_idx):
+    assert load_data(idx_folder(tmp_path, as_idx, [0, 1, 2], [0, 2])).notes == ()
+
+
+def test_a_change_of_a_label_or_an_image_changes_what_tells_the_data(tmp_path, as_idx):
+    before = load_data(idx_folder(tmp_path, as_idx, [0, 1, 0, 1], [0, 1])).counts
+    assert load_data(str(tmp_path)).counts == before
+    assert load_data(idx_folder(tmp_path, as_idx, [1, 0, 0, 1], [0, 1])).counts != before
+    images = torch.zeros(2, 2, 2, dtype=torch.uint8)
+    images[1, 0, 0] = 1
+    idx_folder(tmp_path, as_idx, [0, 1, 0, 1], [0, 1])
+    (tmp_path / "t10k-images-idx3-ubyte").write_bytes(as_idx(images))
+    assert load_data(str(tmp_path)).counts != before

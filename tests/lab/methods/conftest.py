@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from sparsegate_lab.method import Judge
+from sparsegate_lab.method import Judge, Training
 
 
 class Silent(Judge):
@@ -39,6 +39,12 @@ class OnImages(Judge):
 def silent() -> Judge:
     """A judge that must not be asked."""
     return Silent()
+
+
+@pytest.fixture
+def training(silent: Judge) -> Training:
+    """The settings of a run of a hundred steps, with lr=0.1."""
+    return Training(lr=0.1, momentum=0.9, weight_decay=0.0, steps=100, judge=silent)
 
 
 @pytest.fixture

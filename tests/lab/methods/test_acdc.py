@@ -16,21 +16,21 @@ def test_the_numbers_of_lenet_5_by_hand():
     assert count_biases(model)[0] == 80
 
 
-def test_every_parameter_is_moved_by_one_optimiser():
+def test_every_parameter_is_moved_by_one_optimiser(training):
     method = Acdc(depth=2)
     model = method.prepare(LeNet5())
-    own = method.optimizer(model).param_groups[0]["params"]
-    assert {*own, *method.weights(model)} == set(model.parameters())
-    assert len(own) + len(method.weights(model)) == len(list(model.parameters()))
+    rest, own = (each.param_groups[0]["params"] for each in method.optimizers(model, training))
+    assert {*own, *rest} == set(model.parameters())
+    assert len(own) + len(rest) == len(list(model.parameters()))
     assert len(own) == 3
 
 
 @pytest.mark.parametrize(("progress", "lr"), [(0.0, 0.2), (0.5, 0.1), (1.0, 0.0)])
-def test_a_cosine_takes_the_diagonals_learning_rate_to_zero(progress, lr):
+def test_a_cosine_takes_the_diagonals_learning_rate_to_zero(progress, lr, training):
     method = Acdc(depth=2, diagonal_lr=0.2)
     model = method.prepare(LeNet5())
-    own = method.optimizer(model)
-    method.before_step(model, own, progress)
+    rest, own = method.optimizers(model, training)
+    method.before_step(model, [rest, own], progress)
     assert own.param_groups[0]["lr"] == pytest.approx(lr)
     assert own.param_groups[0]["weight_decay"] == 0
 

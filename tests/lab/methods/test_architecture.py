@@ -16,13 +16,17 @@ def gates(model):
     return [module.gate for module in model.modules() if hasattr(module, "gate")]
 
 
-def test_all_layers_but_the_last_have_gates_and_only_they_are_the_methods_own():
+def parameters(optimizer):
+    return [each for group in optimizer.param_groups for each in group["params"]]
+
+
+def test_all_layers_but_the_last_have_gates_and_only_they_are_the_methods_own(training):
     method = Architecture()
     model = method.prepare(LeNet5())
     assert [len(gate) for gate in gates(model)] == [20, 50, 500]
-    own = [each for group in method.optimizer(model).param_groups for each in group["params"]]
+    rest, own = (parameters(each) for each in method.optimizers(model, training))
     assert [id(each) for each in own] == [id(gate) for gate in gates(model)]
-    assert len(own) + len(method.weights(model)) == len(list(model.parameters()))
+    assert len(own) + len(rest) == len(list(model.parameters()))
 
 
 def test_every_unit_costs_the_same():
@@ -37,7 +41,7 @@ def test_a_layer_that_falls_silent_is_said(silent):
     model = method.prepare(nn.Sequential(nn.Linear(4, 2), nn.Linear(2, 2)))
     method.after_epoch(model, silent, 0.5)
     gates(model)[0].data.zero_()
-    with pytest.warns(UserWarning, match="all units of 0 are silent"):
+    with pytest.warns(UserWarning, match="all units of 0 are inactive"):
         method.after_epoch(model, silent, 0.5)
 
 
@@ -61,14 +65,15 @@ def test_the_bimodal_price_is_highest_at_one_half_and_pushes_away_from_it():
     ]  # 4 (1 - 2g) / 2
 
 
-def test_the_price_rises_and_the_gates_stop():
+def test_the_price_rises_and_the_gates_stop(training):
     method = Architecture(ramp=0.5, freeze=0.8, gate_lr=0.4)
     model = method.prepare(nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 2)))
     heights = [method.loss_term(model, progress).item() for progress in (0.0, 0.25, 0.5, 1.0)]
     assert heights == pytest.approx([0.0, heights[2] / 2, heights[2], heights[2]])
-    optimizer = method.optimizer(model)
-    method.before_step(model, optimizer, 0.8)
-    assert optimizer.param_groups[0]["lr"] == 0.0
+    weights, own = method.optimizers(model, training)
+    method.before_step(model, [weights, own], 0.8)
+    assert own.param_groups[0]["lr"] == 0.0
+    assert weights.param_groups[0]["lr"] > 0.0
 
 
 def test_gates_are_clipped():
@@ -99,7 +104,7 @@ def test_shrink_cuts_the_silent_units_and_nothing_changes():
 
 
 def test_a_model_with_one_layer_is_refused():
-    with pytest.raises(ValueError, match="a layer before the last one"):
+    with pytest.raises(ValueError, match="at least two layers"):
         Architecture().prepare(nn.Sequential(nn.Linear(2, 2)))
 
 
@@ -120,7 +125,7 @@ def test_settings_that_cannot_be_are_refused(settings):
         Architecture(**settings)
 
 
-def test_with_a_price_of_the_depth_rectifiers_have_gates_that_the_price_opens():
+def test_with_a_price_of_the_depth_rectifiers_have_gates_that_the_price_opens(training):
     method = Architecture(count=0.0, depth=2.0, ramp=0.0, gate_lr=0.1, gate_momentum=0.0)
     model = method.prepare(LeNet300())
     rectifiers = [module for module in model.modules() if isinstance(module, GatedRectifier)]
@@ -129,9 +134,9 @@ def test_with_a_price_of_the_depth_rectifiers_have_gates_that_the_price_opens():
     assert [each.straight.grad.item() for each in rectifiers] == pytest.approx(
         [-1.0, -1.0]
     )  # a half of the price each
-    own = [each for group in method.optimizer(model).param_groups for each in group["params"]]
+    rest, own = (parameters(each) for each in method.optimizers(model, training))
     assert len(own) == 4
-    assert len(own) + len(method.weights(model)) == len(list(model.parameters()))
+    assert len(own) + len(rest) == len(list(model.parameters()))
 
 
 @pytest.mark.parametrize("straight", [(False, False), (True, False), (False, True), (True, True)])

@@ -40,7 +40,7 @@ def test_layers_have_permutations_of_their_own():
 
 
 def test_a_reader_that_is_itself_replaced_is_refused():
-    with pytest.raises(ValueError, match="which only= replaces, too"):
+    with pytest.raises(ValueError, match="only= replaces that layer too"):
         Fastfood(features=64, only=("fc1.*", "fc2.*")).prepare(LeNet300())
 
 

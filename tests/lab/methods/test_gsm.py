@@ -29,27 +29,29 @@ def test_a_weight_without_a_gradient_is_left_alone():
     assert other.grad is None
 
 
-def trained(method, progress):
+def trained(method, progress, training):
     torch.manual_seed(0)
     model = method.prepare(nn.Sequential(nn.Linear(10, 10), nn.Linear(10, 2)))
+    optimizers = method.optimizers(model, training)
     model(torch.randn(5, 10)).square().sum().backward()
-    method.after_backward(model, progress)
+    method.before_step(model, optimizers, progress)
+    optimizers[0].step()
     return sum(int(layer.weight.grad.count_nonzero()) for layer in model), model
 
 
 @pytest.mark.parametrize(("progress", "moved"), [(0.1, 120), (0.3, 12), (0.9, 12)])
-def test_gradients_are_selected_after_the_dense_phase(progress, moved):
-    assert trained(GSM(keep=0.1, begin=0.3, cut=0.8), progress)[0] == moved
+def test_gradients_are_selected_after_the_dense_phase(progress, moved, training):
+    assert trained(GSM(keep=0.1, begin=0.3, cut=0.8), progress, training)[0] == moved
 
 
-def test_biases_always_feel_the_loss():
-    _, model = trained(GSM(keep=0.01), 0.5)
+def test_biases_always_feel_the_loss(training):
+    _, model = trained(GSM(keep=0.01), 0.5, training)
     assert model[0].bias.grad.count_nonzero() == 10
 
 
-def test_the_cut_leaves_the_largest_weights_of_the_network(silent):
+def test_the_cut_leaves_the_largest_weights_of_the_network(silent, training):
     method = GSM(keep=0.1, cut=0.8)
-    _, model = trained(method, 0.5)
+    _, model = trained(method, 0.5, training)
     largest = (
         torch.cat([layer.weight.detach().abs().flatten() for layer in model])
         .sort(descending=True)
@@ -62,10 +64,15 @@ def test_the_cut_leaves_the_largest_weights_of_the_network(silent):
     assert torch.equal(left[left != 0].abs().sort(descending=True).values, largest)
 
 
+def rate(method, progress):
+    optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=1.0)
+    method.before_step(nn.Identity(), [optimizer], progress)
+    return optimizer.param_groups[0]["lr"]
+
+
 def test_the_learning_rate_stays_high_until_late():
-    method = GSM(late=0.5)
-    assert [method.lr_factor(progress) for progress in (0.0, 0.5)] == [1.0, 1.0]
-    assert method.lr_factor(0.75) == pytest.approx(0.5)
+    assert [rate(GSM(late=0.5), progress) for progress in (0.0, 0.5)] == [1.0, 1.0]
+    assert rate(GSM(late=0.5), 0.75) == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def test_proximal_gradient_descent_solves_the_lasso():
 def test_after_the_price_zeros_stay_zero_and_the_others_are_free():
     method = Lasso(price=0.5, step=0.2, until=0.5)
     model = one_layer(method, [1.0, 0.0])
-    method.before_step(model, None, 0.5)
+    method.before_step(model, [torch.optim.SGD(model.parameters())], 0.5)
     model[0].weight.data += 1.0
     method.after_step(model, 0.5)
     assert model[0].weight.tolist() == [[2.0, 0.0]]

@@ -12,7 +12,7 @@ from sparsegate_lab.train import count_biases, count_layers
 
 
 def rebuilt(method, model):
-    return method.rebuild(method.prepare(model))
+    return method.prepare(model, progress=1.0)
 
 
 def test_the_pair_that_costs_least_is_merged_first():

@@ -72,7 +72,7 @@ def test_nothing_is_measured_when_no_cut_is_due(silent):
 
 @pytest.mark.parametrize("layer", [nn.Conv1d(1, 1, 1), nn.Conv2d(2, 2, 1, groups=2)])
 def test_a_layer_that_it_cannot_serve_is_refused_before_training(layer):
-    with pytest.raises(ValueError, match="obs knows Linear and ungrouped Conv2d, but 0 is"):
+    with pytest.raises(ValueError, match="obs supports Linear and ungrouped Conv2d, but 0 is"):
         OBS().prepare(nn.Sequential(layer))
 
 

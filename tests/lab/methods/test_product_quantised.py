@@ -13,7 +13,7 @@ from sparsegate_lab.train import count_layers, train
 def test_values_and_codes_of_lenet_5_by_hand():
     # values: 100 stretches, 16 vectors of 8; codes: 500 rows of 100 stretches of 4 bits in numbers of 32
     method = ProductQuantised()
-    layers = count_layers(method.rebuild(method.prepare(LeNet5())))
+    layers = count_layers(method.prepare(LeNet5(), progress=1.0))
     assert [layer.kept for layer in layers] == [500, 25_000, 12_800, 5_000]
     assert [layer.num_indices for layer in layers] == [0, 0, 6_250, 0]
 
@@ -31,7 +31,7 @@ def test_the_rebuilt_weight_is_near_the_trained_one():
     method, model = ProductQuantised(num_codes=256, length=2), LeNet5()
     x = torch.randn(10, 800)
     wanted = model.fc1(x)
-    found = method.rebuild(method.prepare(model)).fc1(x)
+    found = method.prepare(model, progress=1.0).fc1(x)
     assert float((found - wanted).norm() / wanted.norm()) < 0.1
 
 

@@ -26,24 +26,28 @@ def test_the_price_rises_from_zero_to_the_divergence_of_one_image():
     assert heights == pytest.approx([0.0, 0.0, 0.5, 1.0, 1.0], abs=1e-6)
 
 
-def test_every_parameter_is_moved_by_one_optimiser():
+def parameters(optimizer):
+    return [each for group in optimizer.param_groups for each in group["params"]]
+
+
+def test_every_parameter_is_moved_by_one_optimiser(training):
     method, model = prepared()
-    own = [each for group in method.optimizer(model).param_groups for each in group["params"]]
-    moved = [id(each) for each in [*own, *method.weights(model)]]
+    rest, own = (parameters(each) for each in method.optimizers(model, training))
+    moved = [id(each) for each in [*own, *rest]]
     assert len(own) == 4
     assert sorted(moved) == sorted(id(each) for each in model.parameters())
 
 
-def test_learning_rates_fall_in_a_line():
+def test_learning_rates_fall_in_a_line(training):
     method, model = prepared(mean_lr=0.1, variance_lr=0.4)
-    optimizer = method.optimizer(model)
-    method.before_step(model, optimizer, 0.75)
+    sgd, optimizer = method.optimizers(model, training)
+    method.before_step(model, [sgd, optimizer], 0.75)
     assert [group["lr"] for group in optimizer.param_groups] == pytest.approx([0.025, 0.1])
 
 
-def test_a_high_price_drives_weights_out_that_the_task_does_not_need():
+def test_a_high_price_drives_weights_out_that_the_task_does_not_need(training):
     method, model = prepared(num_images=1, wait=0.0, ramp=0.0, variance_lr=0.1)
-    optimizer = method.optimizer(model)
+    _, optimizer = method.optimizers(model, training)
     for _ in range(500):
         method.loss_term(model, 1.0).backward()
         optimizer.step()
@@ -53,21 +57,21 @@ def test_a_high_price_drives_weights_out_that_the_task_does_not_need():
     assert plain[0].weight.count_nonzero() + plain[2].weight.count_nonzero() == 0
 
 
-def test_after_the_freeze_only_the_weights_that_are_left_move():
+def test_after_the_freeze_only_the_weights_that_are_left_move(training):
     method, model = prepared(freeze=0.5, log_variance=1.0)
-    optimizer = method.optimizer(model)
+    sgd, optimizer = method.optimizers(model, training)
     method.after_step(model, 0.5)
     alive = model[0].alive()
     assert 0 < alive.sum() < alive.numel()
     first, noise = model[0].layer.weight.detach().clone(), model[0].log_variance.detach().clone()
     for _ in range(5):
-        method.before_step(model, optimizer, 0.6)
+        method.before_step(model, [sgd, optimizer], 0.6)
         model(torch.randn(8, 4)).square().sum().backward()
         optimizer.step()
         optimizer.zero_grad()
         method.after_step(model, 0.6)
     assert method.loss_term(model, 0.6) is None
-    assert method.settles_at() == 0.5
+    assert method.freezes_at == 0.5
     moved = model[0].layer.weight != first
     assert moved.any()
     assert not (moved & ~alive).any()
@@ -79,7 +83,7 @@ def test_without_a_freeze_the_noise_stays_to_the_end():
     before = model[0].log_variance.detach().clone()
     method.after_step(model, 0.999)
     assert torch.equal(model[0].log_variance, before)
-    assert method.settles_at() is None
+    assert method.freezes_at is None
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from importlib.util import find_spec
 
 import pytest
 
-from sparsegate_lab.frontier import Frontier
 from sparsegate_lab.record import Layer, Record
 from sparsegate_lab.report import comma_separated, frontier_table, plot_frontier
+from sparsegate_lab.study import Study
 
 
 def record(name: str, price: float, kept: int, validation: float) -> Record:
@@ -27,7 +27,7 @@ def record(name: str, price: float, kept: int, validation: float) -> Record:
     )
 
 
-FRONTIER = Frontier(
+FRONTIER = Study(
     "LeNet", "", (record("a", 1, 100, 90), record("b", 4.5, 50, 80), record("c", 4, 60, 70))
 )
 

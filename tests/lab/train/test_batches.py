@@ -97,7 +97,7 @@ def test_a_batch_that_does_not_divide_among_the_processes_is_refused():
 def test_batches_that_a_thread_fetches_ahead_are_those_of_a_split_that_is_near():
     near, far = (
         batches(count=50, pixels=2),
-        dataclasses.replace(batches(count=50, pixels=2), device=torch.device("cpu")),
+        dataclasses.replace(batches(count=50, pixels=2), fetch_to=torch.device("cpu")),
     )
     both = list(zip(near.epoch(1), far.epoch(1), strict=True))
     assert len(both) == 12
@@ -108,7 +108,7 @@ def test_batches_that_a_thread_fetches_ahead_are_those_of_a_split_that_is_near()
 
 def test_an_epoch_that_is_left_early_leaves_no_thread_behind():
     before = threading.active_count()
-    for _ in dataclasses.replace(batches(count=50), device=torch.device("cpu")).epoch(0):
+    for _ in dataclasses.replace(batches(count=50), fetch_to=torch.device("cpu")).epoch(0):
         break
     assert threading.active_count() <= before
 

@@ -1,10 +1,12 @@
 """A checkpoint holds model and optimisers bit for bit, without pickle, for one run only."""
 
+import contextlib
 import copy
 
 import pytest
 import torch
 from safetensors import safe_open
+from safetensors.torch import save_file
 from torch import nn
 
 from sparsegate import GateSGD, gate
@@ -134,20 +136,94 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
         Checkpoints(tmp_path, "second").resume(toy(), [])
 
 
+def saved_twice(folder):
+    checkpoints, model = Checkpoints(folder, "run"), toy()
+    moving = optimizers("gates", model)
+    for number in (1, 2):
+        step(model, moving)
+        checkpoints.save(number, model, moving, {"number": number})
+    return checkpoints, folder / "step-000000002.safetensors"
+
+
+def flip(path, index):
+    content = bytearray(path.read_bytes())
+    content[index] ^= 1
+    path.write_bytes(content)
+
+
 @pytest.mark.parametrize("cut", [0, 4, 100, -1])
-def test_an_unreadable_checkpoint_is_refused_with_what_to_do(cut, tmp_path):
-    checkpoints, model = Checkpoints(tmp_path, "run"), toy()
-    checkpoints.save(1, model, [], {})
-    checkpoints.save(2, model, [], {})
-    last = tmp_path / "step-000000002.safetensors"
+def test_after_a_truncated_checkpoint_the_one_before_is_resumed(cut, tmp_path):
+    checkpoints, last = saved_twice(tmp_path)
     last.write_bytes(last.read_bytes()[:cut])
+    found = checkpoints.newest()
+    assert found.step == 1
+    assert found.notes == {"number": 1}
+    (note,) = found.damaged
+    assert "step-000000002.safetensors is damaged: it cannot be read" in note
+    assert "training continues from the one before" in note
+
+
+@pytest.mark.parametrize("index", [-1, -2000, -200])
+def test_a_single_flipped_bit_of_a_tensor_is_found(index, tmp_path):
+    checkpoints, last = saved_twice(tmp_path)
+    flip(last, index)
+    found = checkpoints.newest()
+    assert found.step == 1
+    assert "its content does not match its checksum" in found.damaged[0]
+
+
+def test_no_flipped_bit_anywhere_is_resumed_as_if_nothing_had_happened(tmp_path):
+    checkpoints, last = saved_twice(tmp_path)
+    whole = last.read_bytes()
+    for index in range(0, len(whole), 53):
+        flip(last, index)
+        with contextlib.suppress(ValueError):  # a changed name of the run, or of a field
+            assert checkpoints.newest().step == 1
+        last.write_bytes(whole)
+    assert checkpoints.newest().step == 2
+
+
+@pytest.mark.parametrize("number", ["-5", "71", "abc"])
+def test_a_changed_step_is_found(number, tmp_path):
+    checkpoints, last = saved_twice(tmp_path)
+    with safe_open(last, framework="pt") as file:
+        about = file.metadata() | {"step": number}
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    save_file(tensors, last, about)
+    assert checkpoints.newest().step == 1
+    last.rename(tmp_path / "step-000000071.safetensors")
+    assert checkpoints.newest().step == 1
+
+
+def test_if_all_checkpoints_are_damaged_the_error_says_what_to_do(tmp_path):
+    checkpoints, _ = saved_twice(tmp_path)
+    for path in tmp_path.iterdir():
+        path.write_bytes(b"")
     with pytest.raises(
         ValueError,
-        match=r"step-000000002.safetensors cannot be read .*; delete it to resume before",
+        match=r"no checkpoint in .* can be read .*000002.* is damaged.*; delete the folder to train",
     ):
-        checkpoints.resume(model, [])
-    last.unlink()
-    assert checkpoints.resume(model, [])[0] == 1
+        checkpoints.resume(toy(), [])
+
+
+def test_a_checkpoint_without_a_checksum_is_refused_as_one_of_an_earlier_version(tmp_path):
+    about = {"run": "run", "step": "1", "groups": "[]", "notes": "{}"}
+    save_file({"model/weight": torch.zeros(1)}, tmp_path / "step-000000001.safetensors", about)
+    with pytest.raises(ValueError, match="has no checksum: an earlier version of sparsegate wrote"):
+        Checkpoints(tmp_path, "run").newest()
+
+
+def test_a_file_that_is_not_a_checkpoint_is_ignored(tmp_path):
+    checkpoints, _ = saved_twice(tmp_path)
+    (tmp_path / "step-x.safetensors").write_bytes(b"")
+    assert checkpoints.newest().step == 2
+    assert checkpoints.last_step() == 2
+
+
+def test_a_checkpoint_of_another_model_is_refused_by_the_names_in_which_they_differ(tmp_path):
+    checkpoints, _ = saved_twice(tmp_path)
+    with pytest.raises(ValueError, match=r"does not fit the model: they differ in 0\.bias"):
+        checkpoints.resume(nn.Linear(2, 2), [])
 
 
 def test_saving_leaves_nothing_but_checkpoints(tmp_path):

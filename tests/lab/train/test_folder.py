@@ -2,13 +2,17 @@
 
 import dataclasses
 import json
+import subprocess
+import sys
 
 import pytest
 import torch
 from safetensors import safe_open
 from torch import nn
 
+from sparsegate.files import load
 from sparsegate_lab.record import Record
+from sparsegate_lab.schema import load_json
 from sparsegate_lab.train import Run, RunFolder
 from sparsegate_lab.train.weights import content_hash
 
@@ -98,3 +102,91 @@ def test_tied_weights_in_channels_last_can_be_closed(place):
         place.close(model, RECORD)
     with safe_open(place.network, framework="pt") as file:
         assert torch.equal(file.get_tensor("1.weight"), model[0].weight)
+
+
+def test_a_network_that_is_not_the_recorded_one_is_refused(place):
+    with place.opened():
+        place.close(nn.Linear(3, 2), RECORD)
+    place.network.write_bytes(place.network.read_bytes()[:-1])
+    with pytest.raises(
+        ValueError, match=r"network\.safetensors does not match its hash in record\.json.*; restore"
+    ):
+        place.record()
+
+
+def test_packed_files_that_are_missing_are_made_again(place):
+    with place.opened():
+        place.close(nn.Linear(3, 2), RECORD)
+    content = {path: load(path).state_dict() for path in place.packed}
+    assert [path.name for path in content] == ["network.sparse.safetensors", "network.sg"]
+    kept, lost = content
+    changed = kept.stat().st_mtime_ns
+    lost.unlink()
+    place.repair()
+    assert place.packed == [kept, lost]
+    again = load(lost).state_dict()
+    assert again.keys() == content[lost].keys()
+    assert all(torch.equal(again[name], each) for name, each in content[lost].items())
+    assert kept.stat().st_mtime_ns == changed
+
+
+def test_a_network_that_is_trained_again_is_packed_again(place):
+    with place.opened():
+        place.close(nn.Linear(3, 2), RECORD)
+        before = [path.read_bytes() for path in place.packed]
+        place.close(nn.Linear(3, 2), RECORD)
+    assert [path.read_bytes() for path in place.packed] != before
+
+
+def test_an_ended_run_removes_what_a_killed_process_left(place):
+    with place.opened():
+        place.close(nn.Linear(3, 2), RECORD)
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    left = place.path / f".report.html.{process.pid}.partial"
+    left.write_bytes(b"half a page")
+    place.repair()
+    assert not left.exists()
+
+
+def test_a_lock_file_that_is_a_symbolic_link_is_refused_and_its_target_is_left_alone(
+    place, tmp_path
+):
+    victim = tmp_path / "victim"
+    victim.write_text("important")
+    place.path.mkdir(parents=True)
+    (place.path / ".lock").symlink_to(victim)
+    with pytest.raises(ValueError, match=r"\.lock is a symbolic link.*; remove it"), place.opened():
+        pass
+    assert victim.read_text() == "important"
+
+
+def test_a_lock_file_is_not_truncated(place):
+    place.path.mkdir(parents=True)
+    (place.path / ".lock").write_text("a note of somebody")
+    with place.opened():
+        assert (place.path / ".lock").read_text() == "a note of somebody"
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [
+        ({"a": 1}, "method: expected an object with a name"),
+        ({**RUN.to_json(), "epochs": None}, "epochs: expected a whole number, got null"),
+        ({**RUN.to_json(), "data": 5}, "data: expected a string, got 5"),
+        (
+            {**RUN.to_json(), "method": {"name": "dense", "a": 1}},
+            "method.a: unknown field of Dense",
+        ),
+        (
+            {**RUN.to_json(), "method": {"name": "den"}},
+            "unknown method 'den'; did you mean 'dense'",
+        ),
+        ({**RUN.to_json(), "stop": {"rate": "x"}}, 'stop.rate: expected a number, got "x"'),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused_by_file_and_field(value, wanted, tmp_path):
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps(value))
+    with pytest.raises(ValueError, match=rf"run\.json: {wanted}"):
+        load_json(path, Run.from_json)

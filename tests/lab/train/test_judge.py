@@ -1,14 +1,16 @@
 """What a method is told between epochs: the truth, about the validation split."""
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pytest
 import torch
 from torch import nn
+from torch.optim import Optimizer
 
 from sparsegate_lab.data import load_data
-from sparsegate_lab.method import Judge, Method
+from sparsegate_lab.method import Judge, Method, Training, scale_lr_
 from sparsegate_lab.train import train
 
 
@@ -16,7 +18,7 @@ from sparsegate_lab.train import train
 class Curious(Method):
     """Makes a model that always says 3, and remembers what it is told about it."""
 
-    def prepare(self, model: nn.Module) -> nn.Module:
+    def prepare(self, model: nn.Module, progress: float = 0.0) -> nn.Module:
         model.register_buffer("told", torch.zeros(0, 3))
         return model
 
@@ -60,15 +62,20 @@ class Doubling(Method):
 
     factor: float = 2.0
 
-    def prepare(self, model: nn.Module) -> nn.Module:
+    def prepare(self, model: nn.Module, progress: float = 0.0) -> nn.Module:
         return model
 
-    def after_backward(self, model: nn.Module, progress: float) -> None:
+    def optimizers(self, model: nn.Module, training: Training) -> list[Optimizer]:
+        sgd = training.sgd(model.parameters())
+        sgd.register_step_pre_hook(lambda *_: self._double(model))
+        return [sgd]
+
+    def before_step(self, model: nn.Module, optimizers: Sequence[Optimizer], progress: float):
+        scale_lr_(optimizers[0], 1 / self.factor)
+
+    def _double(self, model: nn.Module) -> None:
         for parameter in model.parameters():
             parameter.grad.mul_(self.factor)
-
-    def lr_factor(self, progress: float) -> float:
-        return 1 / self.factor
 
     def finish(self, model: nn.Module) -> nn.Module:
         return model

@@ -148,6 +148,37 @@ def test_a_loss_that_is_no_number_ends_the_run_without_a_result(small, tmp_path)
     assert not list(tmp_path.rglob("*.safetensors"))
 
 
+class PoisonsAWeight(Dense):
+    """Makes a weight infinite with the last step of an epoch, when no loss will show it."""
+
+    def after_step(self, model, progress):
+        if progress > 0.2:
+            model.fc2.weight.data[0, 0] = float("inf")
+
+
+class PoisonsAGate(LearnedGates):
+    """Makes a gate NaN: its weight is then closed, and the loss is finite."""
+
+    def after_step(self, model, progress):
+        model.fc1.parametrizations.weight[0].gate.data[0, 0] = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("method", "wanted"),
+    [
+        (PoisonsAWeight(), r"fc2\.weight became NaN or infinite in epoch 1; lower lr"),
+        (PoisonsAGate(), r"the gates of fc1\.weight became NaN or infinite in epoch 1; lower lr"),
+    ],
+)
+def test_a_weight_or_gate_that_is_no_number_ends_the_run_by_its_name(
+    method, wanted, small, tmp_path
+):
+    with pytest.raises(DivergedError, match=wanted):
+        train(small(method=method, batch_size=450), folder=tmp_path)
+    assert not list(tmp_path.rglob("record.json"))
+    assert not list(tmp_path.rglob("*.safetensors"))
+
+
 @pytest.mark.parametrize(
     ("change", "wanted"),
     [

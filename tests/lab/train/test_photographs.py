@@ -12,7 +12,7 @@ from sparsegate.price import Penalty
 from sparsegate_lab.data import IMAGENET, Fit, Flip, Jitter, RandomCrop, Shift, load_data
 from sparsegate_lab.methods import Dense, LearnedGates
 from sparsegate_lab.record import Record
-from sparsegate_lab.train import Run, Watcher, augments_of, train, view_of
+from sparsegate_lab.train import Run, Watcher, augments_of, normaliser_of, train
 
 GATED = LearnedGates(penalty=Penalty(count=4.0), gate_lr=3000.0, ramp=0.0)
 small = partial(
@@ -112,7 +112,7 @@ def test_digits_are_not_stretched_to_the_size_of_another_network(digits, tmp_pat
 
 def test_colours_of_imagenet_are_not_for_grey_images(digits, tmp_path):
     with pytest.raises(
-        ValueError, match=r"normalise imagenet is for 3 colours, lenet300 takes images of shape \(1"
+        ValueError, match=r"normalise imagenet is for 3 colours, lenet300 takes images of \(1"
     ):
         train(Run(model="lenet300", data=str(digits), normalise="imagenet"), folder=tmp_path)
     assert not list(tmp_path.iterdir())
@@ -123,6 +123,8 @@ def test_a_runs_changes_follow_from_its_settings(photographs, monkeypatch):
     assert augments_of(run) == (Shift(4), Flip(), RandomCrop((32, 32), 0.5), Jitter(0.2))
     assert augments_of(Run()) == (Shift(2),)
     data = load_data(run.data)
-    assert view_of(run, data) == Fit((32, 32), data.normalise)
-    assert view_of(dataclasses.replace(run, normalise="imagenet"), data) == Fit((32, 32), IMAGENET)
-    assert view_of(run, data)(data.test.images).shape == (6, 3, 32, 32)
+    assert normaliser_of(run, data) == Fit((32, 32), data.normalise)
+    assert normaliser_of(dataclasses.replace(run, normalise="imagenet"), data) == Fit(
+        (32, 32), IMAGENET
+    )
+    assert normaliser_of(run, data)(data.test.images).shape == (6, 3, 32, 32)

@@ -13,7 +13,8 @@ import pytest
 from sparsegate.cli import main
 from sparsegate.price import Penalty
 from sparsegate_lab.data import mnist
-from sparsegate_lab.methods import LearnedGates
+from sparsegate_lab.methods import Dense, LearnedGates
+from sparsegate_lab.models import LeNet300
 from sparsegate_lab.train import Run, RunFolder, Watcher, train
 
 SPARSE = LearnedGates(penalty=Penalty(count=4.0), gate_lr=100.0, ramp=0.2)
@@ -195,3 +196,49 @@ def test_data_that_has_changed_in_between_is_an_error_and_nothing_is_lost(
     ):
         train(run, folder=tmp_path)
     assert sorted((tmp_path / run.name / "checkpoints").iterdir()) == kept
+
+
+def interrupted(run, folder, epoch=2):
+    """The folder of a run with checkpoints of its first epochs."""
+    with pytest.raises(PowerCutError):
+        train(run, folder=folder, watch=StopsAt(epoch=epoch))
+    return RunFolder(folder / run.name, run)
+
+
+def test_after_a_damaged_checkpoint_the_run_ends_as_an_uninterrupted_one_and_says_so(
+    small, tmp_path
+):
+    run = small(epochs=3, method=SAMPLED)
+    straight = train(run, folder=tmp_path / "straight")
+    last = max((interrupted(run, tmp_path / "stopped").path / "checkpoints").iterdir())
+    content = bytearray(last.read_bytes())
+    content[-1] ^= 1
+    last.write_bytes(content)
+    resumed = train(run, folder=tmp_path / "stopped")
+    assert network(tmp_path / "stopped", run) == network(tmp_path / "straight", run)
+    assert resumed.epochs == straight.epochs
+    assert [note for note in resumed.notes if f"{last} is damaged" in note]
+
+
+@pytest.mark.parametrize("step", [10, 36, 99999])
+def test_a_checkpoint_of_a_step_that_the_run_does_not_have_is_refused(step, small, tmp_path):
+    run = small(epochs=3, method=Dense())
+    folder = interrupted(run, tmp_path, epoch=1)
+    folder.checkpoints.save(step, LeNet300(), [], {"epochs": []})
+    with pytest.raises(ValueError, match=f"is of step {step}; expected .* multiple of 9 up to 27"):
+        train(run, folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("notes", "wanted"),
+    [
+        ({"notes": 5}, "notes of the checkpoint.notes: expected a list, got 5"),
+        ({"epochs": [{}]}, r"notes of the checkpoint.epochs\[0\].epoch: missing"),
+        ({"seconds": "long"}, 'notes of the checkpoint.seconds: expected a number, got "long"'),
+    ],
+)
+def test_notes_of_a_checkpoint_that_do_not_fit_are_refused_by_field(notes, wanted, small, tmp_path):
+    run = small(epochs=3, method=Dense())
+    interrupted(run, tmp_path).checkpoints.save(18, LeNet300(), [], notes)
+    with pytest.raises(ValueError, match=wanted):
+        train(run, folder=tmp_path)

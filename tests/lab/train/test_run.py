@@ -103,12 +103,12 @@ BAD_METHOD = [
     ({"gate_lr": NAN}, "gate_lr is zero or more"),
     (
         {"graded": True, "keep": 0.1},
-        "graded gates all start open, and keep closes some; leave one out, or use keeps",
+        "graded opens all gates, and keep closes some; leave one out, or use keeps",
     ),
     ({"gate_momentum": 1.0}, r"gate_momentum in \[0, 1\)"),
     (
         {"target": Target(keep=0.1, listen=True), "graded": True},
-        "places from the loss; leave keep, keeps and graded",
+        "the loss says which gates open; leave keep, keeps and graded",
     ),
 ]
 

@@ -158,11 +158,11 @@ def test_an_average_changes_the_network_and_not_the_training(small, tmp_path):
     [
         (
             {"normalise": "imagenet"},
-            "the teacher in .* has normalise data, this run imagenet; both see the same",
+            "the teacher in .* has normalise data, this run imagenet; both must see the same",
         ),
         (
             {"model": "resnet20"},
-            r"has images of shape \(1, 28, 28\), this run \(3, 32, 32\); both see the same images",
+            r"has images of shape \(1, 28, 28\), this run \(3, 32, 32\); both must see the same images",
         ),
         (
             {},

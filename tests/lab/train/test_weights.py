@@ -19,7 +19,7 @@ CLOSING = LearnedGates(penalty=Penalty(count=4.0), gate_lr=400.0, ramp=0.0, free
 class Full(Dense):
     """Asks for more memory than there is, as a large batch does on a GPU."""
 
-    def before_step(self, model, optimizer, progress):
+    def before_step(self, model, optimizers, progress):
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 9.00 GiB")
 
 
@@ -144,7 +144,7 @@ def test_checkpoints_can_be_written_less_often(small, tmp_path):
     train(run, folder=tmp_path, save_every=2)
     steps = sorted(int(path.stem.removeprefix("step-")) for path in tmp_path.rglob("step-*"))
     assert steps == [2 * 9, 4 * 9]
-    with pytest.raises(ValueError, match="save_every is a number of epochs, at least 1, got 0"):
+    with pytest.raises(ValueError, match="save_every is at least 1 epoch, got 0"):
         train(run, folder=tmp_path, save_every=0)
 
 

@@ -32,10 +32,10 @@ def test_a_file_becomes_c_code(dtype, sparse_file, tmp_path, capsys):
     )
     out = capsys.readouterr().out
     assert "lenet-5.c and " in out
-    assert "lenet_5.h: " in out
+    assert "lenet-5.h: " in out
     assert " bytes, " in out
     assert " weights\ncc -std=c99 -O3" in out
-    assert "void lenet_5_run(" in (tmp_path / "lenet_5.h").read_text()
+    assert "void lenet_5_run(" in (tmp_path / "lenet-5.h").read_text()
 
 
 def test_a_run_knows_its_model_and_its_data(small, tmp_path, capsys):
@@ -78,13 +78,14 @@ def test_the_settings_of_a_run_that_cannot_be_read_are_named(
     [
         (("net.c", "--to", "onyx"), "unknown export 'onyx'; known: c, web"),
         (("net.c",), "--to"),
-        (("net.cc", "--to", "c"), "ends in .c"),
+        (("net.cc", "--to", "c"), "expected a path that ends in .c"),
         ((".", "--to", "c"), "ends in .c, got ''; write 'network.c'"),
         ((".", "--to", "web"), "ends in .html, got ''; write 'page.html'"),
         (("net.c", "--to", "c", "--model", "lenet300"), "not those of lenet300"),
         (("net.c", "--to", "c", "--model", "lenet6"), "unknown model 'lenet6'"),
         (("net.c", "--to", "c", "--dtype", "int4"), "int4"),
-        (("net.c", "--to", "c", "--max-weights", "10"), "weights survive"),
+        (("a.html", "--to", "web", "--dtype", "int8"), "--to web writes fp32, got --dtype int8"),
+        (("net.c", "--to", "c", "--max-weights", "10"), "expected at most 10 weights"),
     ],
 )
 def test_what_cannot_be_exported_is_one_line(

@@ -31,11 +31,11 @@ def test_each_compiler_has_a_library_of_its_own(compiler, code, monkeypatch):
 
 def test_a_compiler_that_is_not_there_is_named(monkeypatch):
     monkeypatch.setenv("CC", "no-such-compiler -m64")
-    with pytest.raises(ValueError, match="CC names 'no-such-compiler', which is not there"):
+    with pytest.raises(ValueError, match="CC names 'no-such-compiler', which does not exist"):
         find_compiler()
     monkeypatch.delenv("CC")
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(ValueError, match="there is no cc, gcc or clang; install one"):
+    with pytest.raises(ValueError, match="found no cc, gcc or clang; install one"):
         find_compiler()
 
 

@@ -99,7 +99,9 @@ def test_part_of_an_image_is_an_error_after_the_labels_of_the_whole_ones(digits_
     done = classify(program, images.numpy().tobytes()[:-3])
     assert done.returncode == 1
     assert len(done.stdout.split()) == 36
-    assert done.stderr == b"an image has 576 bytes, and 573 are left after 36 images\n"
+    assert (
+        done.stderr == b"expected 576 bytes per image, got 573 after the last of 36 whole images\n"
+    )
     assert classify(program, b"").returncode == 0
     assert classify(program, b"", "--what").returncode == 2
 
@@ -135,7 +137,7 @@ def test_zeros_and_dead_units_are_not_in_the_code(tmp_path):
 
 def test_more_weights_than_compile_soon_have_to_be_asked_for(tmp_path):
     model = nn.Linear(300, 100)
-    with pytest.raises(ValueError, match=r"30,000 weights survive.*max_weights=30000"):
+    with pytest.raises(ValueError, match=r"at most 25,000 weights.*got 30,000;.*max_weights=30000"):
         sg.to_c(model, tmp_path / "net.c", example=torch.zeros(1, 300))
     assert list(tmp_path.iterdir()) == []
     assert (
@@ -202,5 +204,38 @@ def test_a_number_beyond_single_precision_is_refused(tmp_path):
     model = nn.Sequential(nn.Linear(2, 2, bias=False), nn.BatchNorm1d(2, eps=0)).eval()
     model[0].weight.data.fill_(1e30)
     model[1].running_var.fill_(1e-30)
-    with pytest.raises(ValueError, match="no number of single precision"):
+    with pytest.raises(ValueError, match="expected a number of single precision, got"):
         sg.to_c(model, tmp_path / "net.c", example=torch.zeros(1, 2))
+
+
+def tiny():
+    return {"model": nn.Linear(3, 2), "example": torch.zeros(1, 3)}
+
+
+def test_files_whose_names_differ_in_a_character_keep_their_own_headers(compiler, tmp_path):
+    names = ["a b", "a-b", "a_b"]
+    for name in names:
+        written = sg.to_c(path=tmp_path / f"{name}.c", **tiny())
+        assert [file.name for file in written.files] == [f"{name}.c", f"{name}.h"]
+    for name in names:
+        command = [compiler, *STRICT, "-c", "-o", tmp_path / "net.o", tmp_path / f"{name}.c"]
+        subprocess.run(command, check=True)
+
+
+def test_a_header_of_the_users_own_is_not_overwritten(tmp_path):
+    (tmp_path / "net.h").write_text("int mine;\n")
+    with pytest.raises(ValueError, match=r"net.h, which exists and was not written by sparsegate"):
+        sg.to_c(path=tmp_path / "net.c", **tiny())
+    assert [file.name for file in tmp_path.iterdir()] == ["net.h"]
+
+
+def test_a_file_that_sparsegate_wrote_is_written_again(tmp_path):
+    for _ in range(2):
+        sg.to_c(path=tmp_path / "net.c", **tiny())
+
+
+@pytest.mark.parametrize("name", ['a"b.c', "a\\b.c", "a\nb.c"])
+def test_a_name_that_c_cannot_include_is_refused(name, tmp_path):
+    with pytest.raises(ValueError, match="without quotes, backslashes and control characters"):
+        sg.to_c(path=tmp_path / name, **tiny())
+    assert list(tmp_path.iterdir()) == []

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from sparsegate.gates import Draw, Sample, Threshold, gate, gates
-from sparsegate.optimizer import GateSGD
+from sparsegate.optimizers import GateSGD
 
 MODELS = {
     "dense": lambda: (

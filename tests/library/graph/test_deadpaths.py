@@ -173,7 +173,7 @@ def test_batch_statistics_are_left_alone():
         nn.Linear(2, 3), nn.BatchNorm1d(3, track_running_stats=False), nn.Linear(3, 1)
     ).eval()
     masked_(model, 0)
-    assert remove_dead_paths(model, torch.randn(4, 2)).left["0"] == "_1"
+    assert remove_dead_paths(model, torch.randn(4, 2)).left["0"] == "batch_norm"
 
 
 def test_a_norm_over_flattened_features_counts_each():
@@ -326,7 +326,7 @@ def test_memory_in_another_order_is_no_obstacle():
     assert torch.equal(model[0].weight, other[0].weight)
 
 
-def test_inside_a_residual_block_units_die():
+def test_units_inside_a_residual_block_and_on_its_skip_connection_die():
     class Block(nn.Module):
         def __init__(self):
             super().__init__()
@@ -337,17 +337,24 @@ def test_inside_a_residual_block_units_die():
             return self.head(x + self.two(F.relu(self.one(x))))
 
     model = Block()
-    model.stem.weight.data.zero_()  # constant, but it meets the sum
-    model.head.weight.data.zero_()
     model.one.weight.data[2] = 0
+    model.one.weight.data[:, 1] = 0  # unit 1 of the sum is read by nothing
+    model.head.weight.data[:, 1] = 0
+    model.stem.weight.data[3] = 0  # unit 3 of the sum is constant in both summands
+    model.two.weight.data[3] = 0
     removed = assert_removal_changes_nothing(model, torch.zeros(1, 4))
-    assert removed.weights["two.weight"] == 4
-    assert (
-        removed.biases["stem.bias"],
-        removed.biases["two.bias"],
-        removed.biases["one.bias"],
-    ) == (0, 0, 1)
-    assert removed.left == {"stem": "add", "two": "add", "head": "output"}
+    assert removed.weights == {
+        "stem.weight": 4,
+        "one.weight": 3,
+        "two.weight": 3 + 3,
+        "head.weight": 4,
+    }
+    assert {name: removed.biases[f"{name}.bias"] for name in ("stem", "two", "one")} == {
+        "stem": 2,
+        "two": 2,
+        "one": 1,
+    }
+    assert removed.left == {"head": "output"}
 
 
 # --- models of all kinds
@@ -371,15 +378,27 @@ class Ending(nn.Module):
 
 @pytest.mark.parametrize("wrapped", [lambda x: x, lambda x: (1, [x]), lambda x: {"out": x}])
 def test_a_forward_with_a_secret_is_refused_and_nothing_changes(wrapped):
-    model = Ending(
-        lambda model, x: wrapped(x + sum(parameter.sum() for parameter in model.parameters()))
-    )
+    def count_calls(model, x):
+        model.calls = getattr(model, "calls", 0) + 1
+        return wrapped(x + model.calls)
+
+    model = Ending(count_calls)
     before = copy.deepcopy(model.state_dict())
     with pytest.raises(
         ValueError, match=r"Ending would compute something else .* so nothing was changed"
     ):
         remove_dead_paths(model, torch.zeros(1, 1))
     assert all(torch.equal(before[name], tensor) for name, tensor in model.state_dict().items())
+
+
+def test_weights_that_the_forward_reads_elsewhere_stay():
+    model = Ending(lambda model, x: x + sum(parameter.sum() for parameter in model.parameters()))
+    assert assert_removal_changes_nothing(model, torch.zeros(1, 1)).num_weights == 0
+    held = model.one.weight.detach()
+    model.way = lambda model, x: x + held.sum()
+    removed = assert_removal_changes_nothing(model, torch.zeros(1, 1))
+    assert removed.weights["one.weight"] == 0
+    assert removed.left["one"] == "shared or empty"
 
 
 def test_random_numbers_in_eval_are_no_obstacle_and_not_used_up():

@@ -59,7 +59,7 @@ def test_norms_and_several_readers_follow():
         torch.testing.assert_close(found, each)
 
 
-def test_units_that_meet_a_sum_or_a_grouped_convolution_stay():
+def test_units_that_meet_the_input_or_a_grouped_convolution_stay():
     class Sum(nn.Module):
         def __init__(self):
             super().__init__()
@@ -76,19 +76,37 @@ def test_units_that_meet_a_sum_or_a_grouped_convolution_stay():
 
 
 def test_a_model_that_would_change_is_an_error_and_stays_as_it_is():
-    class Peeks(nn.Module):
+    class Counts(nn.Module):
         def __init__(self):
             super().__init__()
-            self.one, self.two = nn.Linear(6, 6), nn.Linear(6, 3)
+            self.one, self.two, self.calls = nn.Linear(6, 6), nn.Linear(6, 3), 0
 
         def forward(self, inputs):
-            first = next(
-                each for each in self.parameters() if each.shape == (6, 6)
-            )  # torch.fx sees a constant
-            return self.two(self.one(inputs)) + (torch.arange(6.0) @ first.detach()).sum()
+            self.calls += 1
+            return self.two(self.one(inputs)) * self.calls
 
-    model = sparse_(Peeks(), keep=0.5)
+    model = sparse_(Counts(), keep=0.5)
     before = copy.deepcopy(model.state_dict())
     with pytest.raises(ValueError, match="nothing was changed"):
         order_units_(model, torch.randn(2, 6))
     assert all(torch.equal(before[name], each) for name, each in model.state_dict().items())
+
+
+def test_units_that_are_added_move_together():
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.stem, self.norm = nn.Conv2d(2, 6, 3, padding=1), nn.BatchNorm2d(6)
+            self.deep = nn.Conv2d(6, 6, 3, padding=1, groups=6)
+            self.inner, self.head = nn.Conv2d(6, 6, 1), nn.Conv2d(6, 3, 1)
+
+        def forward(self, image):
+            source = torch.relu(self.norm(self.stem(image)))
+            return self.head(source + self.inner(self.deep(source)))
+
+    model, images = sparse_(Block(), keep=0.4), torch.randn(3, 2, 8, 8)
+    model.norm.running_mean.normal_()
+    wanted, before = model(images), model.stem.weight.detach().clone()
+    order_units_(model, images)
+    assert not torch.equal(model.stem.weight, before)
+    torch.testing.assert_close(model(images), wanted)

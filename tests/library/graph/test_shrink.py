@@ -151,14 +151,38 @@ class Block(nn.Module):
         return self.way(x + self.two(hidden), hidden.shape[1])
 
 
-def test_a_residual_block_loses_inner_units_only():
-    model = Block()
+def test_a_residual_block_loses_inner_units_and_those_that_are_dead_in_the_whole_sum():
+    model = Block(lambda x, width: x[:, :3].contiguous())
     without_(model.stem, [0])
     without_(model.one, [0, 1])
     without_(model.two, [0])
     smaller = shrink(model, torch.zeros(1, 4))
     assert [layer.out_features for layer in (smaller.stem, smaller.one, smaller.two)] == [4, 4, 4]
     assert_same(smaller, model, torch.randn(4, 4))
+    read = nn.Sequential(Block(), nn.ReLU(), nn.Linear(4, 2))
+    without_(read[0].stem, [0])
+    without_(read[0].two, [0])
+    smaller = shrink(read, torch.zeros(1, 4))
+    assert [layer.out_features for layer in (smaller[0].stem, smaller[0].two)] == [3, 3]
+    assert (smaller[0].one.in_features, smaller[2].in_features) == (3, 3)
+    assert_same(smaller, read, torch.randn(4, 4))
+
+
+def test_a_mobile_block_loses_its_dead_channels():
+    model = nn.Sequential(
+        *(nn.Conv2d(2, 6, 1), nn.BatchNorm2d(6), nn.ReLU6()),
+        *(nn.Conv2d(6, 6, 3, padding=1, groups=6, bias=False), nn.BatchNorm2d(6), nn.ReLU6()),
+        nn.Conv2d(6, 3, 1),
+    ).eval()
+    model[6].weight.data[:, [1, 4]] = 0
+    smaller = shrink(model, torch.zeros(1, 2, 5, 5))
+    assert (smaller[3].groups, smaller[3].in_channels, smaller[3].out_channels) == (4, 4, 4)
+    assert [tuple(smaller[index].weight.shape) for index in (0, 3, 6)] == [
+        (4, 2, 1, 1),
+        (4, 1, 3, 3),
+        (3, 4, 1, 1),
+    ]
+    assert_same(smaller, model, torch.randn(3, 2, 5, 5))
 
 
 @pytest.mark.parametrize(

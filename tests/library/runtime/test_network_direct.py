@@ -128,3 +128,29 @@ def test_chains_that_need_much_memory_do_not_allocate_it_at_every_call(monkeypat
     assert chain.in_c(1) is not None
     monkeypatch.setattr("sparsegate.runtime.chain.SMALL", 10)
     assert chain.in_c(1) is None
+
+
+ANY_LAYOUT = [torch.contiguous_format, torch.channels_last]
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("layout", ANY_LAYOUT, ids=["contiguous", "channels last"])
+@pytest.mark.parametrize("kernel", ["chain", "packed", "winograd", "winograd8", "hardwired"])
+def test_every_kernel_reads_an_input_with_the_negative_bit(sparsified, kernel, layout):
+    conv = sparsified(nn.Sequential(nn.Conv2d(16, 16, 3), nn.ReLU()), sparsity=0.5)
+    x = images(5).expand(5, 16, 8, 8).contiguous(memory_format=layout)
+    fast = sg.sparse(conv, x, kernel=kernel)
+    for _ in range(2):  # the second call takes the direct way into C
+        torch.testing.assert_close(fast(torch._neg_view(x)), conv(-x), rtol=1e-4, atol=1e-4)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("kernel", ["chain", "hardwired"])
+def test_an_input_whose_storage_was_freed_is_refused(model, kernel):
+    fast = sg.sparse(model, EXAMPLE, kernel=kernel)
+    x = images()
+    fast(x)
+    x.untyped_storage().resize_(0)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="storage was freed"):
+            fast(x)

@@ -5,12 +5,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from sparsegate.target.accuracy_drop import Drop
+from sparsegate.target.accuracy_drop import AccuracyDrop
 from sparsegate.target.file_size import FileSize
-from sparsegate.target.goal import LOOKS, Goal, View, largest, smallest
-from sparsegate.target.target import Target
-from sparsegate.target.unreachable import UnreachableTarget
-from sparsegate.target.weight_count import Number
+from sparsegate.target.goal import LOOKS, Goal, View, WeightCount, largest, smallest
+from sparsegate.target.target import Target, UnreachableTarget
 
 
 @dataclass
@@ -52,7 +50,7 @@ def trained(goal: Goal, world: World, freeze: float = 0.8) -> int:
 
 
 def test_a_number_falls_as_a_cube_to_what_was_asked():
-    goal = Number(Target(keep=0.01, begin=0.2, reach=0.6), World())
+    goal = WeightCount(Target(keep=0.01, begin=0.2, reach=0.6), World())
     assert [goal.budget(progress) for progress in (0.0, 0.2, 0.6, 1.0)] == [
         100_000,
         100_000,
@@ -63,14 +61,14 @@ def test_a_number_falls_as_a_cube_to_what_was_asked():
 
 
 def test_a_number_falls_by_the_same_factor_at_every_step_if_asked_to():
-    goal = Number(Target(keep=0.01, begin=0.2, reach=0.6, fall="factor"), World())
+    goal = WeightCount(Target(keep=0.01, begin=0.2, reach=0.6, fall="factor"), World())
     assert [goal.budget(progress) for progress in (0.0, 0.2, 0.3, 0.4, 0.6, 1.0)] == pytest.approx(
         [100_000, 100_000, 100_000 / 10**0.5, 10_000, 1000, 1000]
     )
 
 
 def test_a_number_above_what_is_open_is_wanted_from_the_beginning():
-    assert Number(Target(weights=500), World(count=100)).budget(0.3) == 500
+    assert WeightCount(Target(weights=500), World(count=100)).budget(0.3) == 500
 
 
 @pytest.mark.parametrize("wanted", [1000, 20_000, 300_000])
@@ -97,7 +95,7 @@ def test_a_file_that_holds_everything_is_said():
 def test_a_drop_ends_where_the_accuracy_is_just_above_the_floor():
     # 99.0 - log(1000 / n) is 98.875 at n = 1000 / e^0.125 = 882 and 98.5 at n = 607
     world = World()
-    goal = Drop(Target(max_drop=0.5, baseline=99.0), world)
+    goal = AccuracyDrop(Target(max_drop=0.5, baseline=99.0), world)
     world.count = trained(goal, world)
     assert world.count == pytest.approx(882, rel=0.03)
     count = goal.end(world)
@@ -107,13 +105,13 @@ def test_a_drop_ends_where_the_accuracy_is_just_above_the_floor():
 
 def test_a_drop_is_not_held_up_by_single_bad_looks():
     world = World(noise=(0.0, 0.0, 0.0, 2.0))
-    count = trained(Drop(Target(max_drop=0.5, baseline=99.0), world), world)
+    count = trained(AccuracyDrop(Target(max_drop=0.5, baseline=99.0), world), world)
     assert count == pytest.approx(882, rel=0.03)
 
 
 def test_no_weight_is_taken_after_the_moment_of_reach():
     world = World()
-    goal = Drop(Target(max_drop=0.5, baseline=99.0), world)
+    goal = AccuracyDrop(Target(max_drop=0.5, baseline=99.0), world)
     goal.look(world, 0.2)
     before = goal.budget(0.3)
     goal.look(world, 0.7)
@@ -122,7 +120,7 @@ def test_no_weight_is_taken_after_the_moment_of_reach():
 
 def test_a_budget_does_not_run_ahead_of_gates_that_cannot_follow():
     world = World()
-    goal = Drop(Target(max_drop=0.5, baseline=99.0), world)
+    goal = AccuracyDrop(Target(max_drop=0.5, baseline=99.0), world)
     for look in range(10, 40):
         goal.look(world, look / LOOKS)  # all gates stay open
     assert goal.budget(0.8) > 40_000
@@ -133,7 +131,7 @@ def test_a_budget_does_not_run_ahead_of_gates_that_cannot_follow():
 
 def test_what_can_be_spared_after_the_weights_have_settled_is_cut_at_the_end():
     world = World()
-    goal = Drop(Target(max_drop=0.5, baseline=99.0), world)
+    goal = AccuracyDrop(Target(max_drop=0.5, baseline=99.0), world)
     trained(goal, world)
     world.count = 5000
     fewer = goal.end(world)
@@ -142,7 +140,7 @@ def test_what_can_be_spared_after_the_weights_have_settled_is_cut_at_the_end():
 
 
 def test_before_the_end_a_drop_allows_for_what_the_network_has_not_learned_yet():
-    goal = Drop(Target(max_drop=0.5, baseline=99.0, begin=0.2), World(best=97.0))
+    goal = AccuracyDrop(Target(max_drop=0.5, baseline=99.0, begin=0.2), World(best=97.0))
     goal.look(World(best=97.0), 0.1)
     assert [goal.floor(progress) for progress in (0.2, 0.6, 1.0)] == pytest.approx(
         [96.875, 98.375, 98.875]
@@ -151,7 +149,7 @@ def test_before_the_end_a_drop_allows_for_what_the_network_has_not_learned_yet()
 
 def test_a_drop_out_of_reach_keeps_the_weights_and_says_so_before_the_cut_and_at_the_end():
     world = World(best=97.0)
-    goal = Drop(Target(max_drop=0.5, baseline=99.0), world)
+    goal = AccuracyDrop(Target(max_drop=0.5, baseline=99.0), world)
     with pytest.warns(
         UnreachableTarget, match=r"out of reach so far: .* is 97\.00 %, which is max_drop=2\.00"
     ):
@@ -165,7 +163,7 @@ def test_a_drop_out_of_reach_keeps_the_weights_and_says_so_before_the_cut_and_at
 
 def test_a_drop_that_was_met_says_nothing(recwarn):
     world = World()
-    goal = Drop(Target(max_drop=0.5, baseline=99.0), world)
+    goal = AccuracyDrop(Target(max_drop=0.5, baseline=99.0), world)
     world.count = trained(goal, world)
     assert goal.end(world) <= world.count
     assert len(recwarn) == 0

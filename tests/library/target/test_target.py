@@ -20,7 +20,7 @@ from sparsegate.target import Target
         ({"price": -1.0}, "zero or more"),
         ({"price": float("nan")}, "zero or more"),
         ({"path": ()}, "one or more prices"),
-        ({"path": (1.0, -1.0)}, "each zero or more"),
+        ({"path": (1.0, -1.0)}, "each finite and zero or more"),
         ({"keep": 0.1, "baseline": 99.0}, "accuracy in per cent for max_drop"),
         ({"max_drop": 0.1, "baseline": 0.0}, "accuracy in per cent for max_drop"),
         ({"keep": 0.1, "begin": 0.0}, "0 < begin < reach"),

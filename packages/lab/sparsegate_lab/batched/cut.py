@@ -5,30 +5,33 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from sparsegate.gates import OPEN_ABOVE
 from sparsegate.graph import remove_dead_paths
+from sparsegate.target import highest
 from sparsegate_lab.train import empty_network
 
 from .stack import Stack
 
-ROUNDS = 10  # of asking for as many weights more as were found dead
-NEAR = 0.002  # how far below the number is near enough
+ROUNDS = 10  # of asking for as many more weights as were found dead
+NEAR = 0.002  # shortfall that is near enough, as a fraction of the number
 
 
 @torch.no_grad()
-def cut_(stack: Stack, place: int, example: Tensor) -> None:
-    """Leaves a member so many weights as it may keep, in place; those that no output can feel are not among them.
+def cut_(stack: Stack, index: int, example: Tensor) -> None:
+    """Cuts a member to the number of weights that it may keep, in place, none of them dead.
 
-    The lowest gates close first, of equal ones those of the smallest weights. A unit that has become constant gives its
-    constant to the biases of those who read it. What closes is closed for good: the gates have stopped.
+    The lowest gates close first, of equal ones those of the smallest weights. A unit that has
+    become constant adds its constant to the biases of its readers. Gates have stopped, so what
+    closes stays closed.
     """
-    most = stack.members[place].most
+    most = stack.members[index].most
     assert most is not None
-    score = torch.cat([_score(stack, name, place) for name in stack.gated])
-    opened = int((score > 0).sum())
-    low, high, best = 0, opened + 1, None
-    asked = min(most, opened)
+    keys, sizes = _keys(stack, index)
+    num_open = sum(int((key > 0).sum()) for key in keys)
+    low, high, best = 0, num_open + 1, None
+    asked = min(most, num_open)
     for _ in range(ROUNDS):
-        left = _without_dead(stack, place, score.topk(asked).indices, example)
+        left = _without_dead(stack, index, highest(keys, sizes, asked), example)
         count = sum(int(torch.count_nonzero(left[name])) for name in stack.gated)
         if count <= most:
             low, best = asked, left
@@ -38,37 +41,41 @@ def cut_(stack: Stack, place: int, example: Tensor) -> None:
             break
         # As many more as were found dead; once that was too many, halfway.
         further = asked + most - count
-        asked = min(further, high - 1) if low < further and high > opened else (low + high) // 2
+        asked = min(further, high - 1) if low < further and high > num_open else (low + high) // 2
     assert best is not None
-    _write_(stack, place, best)
+    _write_(stack, index, best)
 
 
-def _score(stack: Stack, name: str, place: int) -> Tensor:
-    """What to keep first: open gates by height, then by the size of their weights; closed ones below all."""
-    each = stack.params[name]
-    assert each.gate is not None
-    gate, size = (value[place].flatten().double().cpu() for value in (each.gate, each.weight))
-    return (gate + 1e-3 * size.abs() / (1 + size.abs())).masked_fill(gate <= 0.5, -1.0)
+def _keys(stack: Stack, index: int) -> tuple[list[Tensor], list[Tensor]]:
+    """The order in which to keep weights (open gates, nearly equal ones by size), and sizes."""
+    keys, sizes = [], []
+    for param in stack.gated.values():
+        assert param.gate is not None
+        gate, size = param.gate[index].double().cpu(), param.weight[index].double().cpu().abs()
+        key = (gate + 1e-3 * size / (1 + size)).masked_fill(gate <= OPEN_ABOVE, 0.0)
+        keys.append(key.float())
+        sizes.append(size.float())
+    return keys, sizes
 
 
-def _without_dead(stack: Stack, place: int, chosen: Tensor, example: Tensor) -> dict[str, Tensor]:
-    """The weights and biases that are left of the chosen ones when dead paths are gone."""
-    model = empty_network(stack.members[place].run, stack.num_classes)
-    state = {name: each.weight[place].cpu() for name, each in stack.params.items()}
-    sizes = [each.weight[place].numel() for each in stack.gated.values()]
-    mask = torch.zeros(sum(sizes), dtype=torch.bool).index_fill_(0, chosen, True)
-    for name, part in zip(stack.gated, torch.split(mask, sizes), strict=True):
-        state[name] = state[name] * part.view_as(state[name])
+def _without_dead(
+    stack: Stack, index: int, masks: list[Tensor], example: Tensor
+) -> dict[str, Tensor]:
+    """The weights and biases that are left of the chosen ones when dead paths are removed."""
+    model = empty_network(stack.members[index].run, stack.num_classes)
+    state = {name: param.weight[index].cpu() for name, param in stack.params.items()}
+    for name, mask in zip(stack.gated, masks, strict=True):
+        state[name] = state[name] * mask
     model.load_state_dict(state)
     remove_dead_paths(model, example)
     return model.state_dict()
 
 
-def _write_(stack: Stack, place: int, kept: dict[str, Tensor]) -> None:
-    for name, each in stack.params.items():
-        if each.gate is None:
-            each.weight[place] = kept[name].to(each.weight.device)
+def _write_(stack: Stack, index: int, kept: dict[str, Tensor]) -> None:
+    for name, param in stack.params.items():
+        if param.gate is None:
+            param.weight[index] = kept[name].to(param.weight.device)
         else:
-            each.gate[place] *= (kept[name] != 0).to(each.gate.device)
-        if each.average is not None:
-            each.average[place] = each.weight[place]
+            param.gate[index] *= (kept[name] != 0).to(param.gate.device)
+        if param.average is not None:
+            param.average[index] = param.weight[index]

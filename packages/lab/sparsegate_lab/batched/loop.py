@@ -24,7 +24,22 @@ from .shrinking import Shrinking
 from .stack import Stack
 from .steps import Steps
 from .teacher import Opinion
-from .watch import ManyWatcher
+
+
+class ManyWatcher:
+    """CONTRACT: watches the training of many members; every method may be overridden."""
+
+    def began(self, members: Sequence[Member], step: int, steps: int) -> None:
+        """Training begins, or resumes, at a step."""
+
+    def stepped(self, step: int) -> None:
+        """The steps up to this number are done, or queued on the device."""
+
+    def measured(self, epochs: Sequence[Epoch]) -> None:
+        """An epoch has ended; one entry per member."""
+
+    def closed(self) -> None:
+        """No more calls will come."""
 
 
 class ManyLoop:
@@ -57,7 +72,7 @@ class ManyLoop:
         self.seconds, self.saved = 0.0, time.perf_counter()
 
     def train(self) -> None:
-        """Takes the steps that are left."""
+        """Takes the remaining steps."""
         first = self._resumed()
         count, epochs = self.inputs.steps, self.members[0].run.epochs
         self.watch.began(self.members, first * count, epochs * count)
@@ -69,13 +84,13 @@ class ManyLoop:
             self._shrink(number, cut=self._cut(number))
             self._epoch(number, drawn)
             self.shrinking.write_back_()
-            # A GPU is still at work on the steps while the CPU draws the next epoch.
+            # The CPU draws the next epoch while a GPU is still busy with this one.
             drawn = self.inputs.drawn(number + 1) if number + 1 < epochs else None
             self._measure(number + 1)
             self.seconds += time.perf_counter() - began
             self._checkpoint(number + 1, last=number + 1 == epochs)
             self.watch.measured([each[-1] for each in self.epochs])
-        self._cut(epochs)  # of those whose gates stop only in the last epoch
+        self._cut(epochs)  # members whose gates are frozen only in the last epoch
 
     def _epoch(self, number: int, drawn: tuple[Tensor, Tensor]) -> None:
         count = self.inputs.steps
@@ -86,26 +101,26 @@ class ManyLoop:
             self.watch.stepped(step + 1)
 
     def _cut(self, number: int) -> bool:
-        """Cuts the members whose gates have just stopped; says whether there were any."""
+        """Cuts the members whose gates have just been frozen; returns whether there were any."""
         due = [
-            place
-            for place, member in enumerate(self.members)
+            index
+            for index, member in enumerate(self.members)
             if member.most is not None and number == member.frozen_at
         ]
-        for place in due:
-            cut_(self.stack, place, self.example)
+        for index in due:
+            cut_(self.stack, index, self.example)
         return bool(due)
 
     def _forget_speed_(self, number: int) -> None:
-        """Stops the weights whose steps adapt from now on, in place."""
-        # What an old speed over the size of one gradient comes to has no bound.
-        for place, member in enumerate(self.members):
+        """Resets the momentum of weights whose steps adapt from now on, in index."""
+        # The old momentum divided by the size of a single gradient has no bound.
+        for index, member in enumerate(self.members):
             if member.late.adapt and number == member.frozen_at:
                 for each in self.stack.params.values():
-                    each.speed[place] = 0.0
+                    each.speed[index] = 0.0
 
     def _shrink(self, number: int, *, cut: bool) -> None:
-        """Takes units that nobody reads out of the steps."""
+        """Removes units without readers from the steps."""
         frozen = all(number >= member.frozen_at for member in self.members)
         if self.shrinking.shrunk_(frozen=frozen, cut=cut):
             self.steps.anew()
@@ -116,20 +131,20 @@ class ManyLoop:
             self.stack, self.stack.finished(), self.splits["validation"], self.normalise
         )
         epochs, closed = self.readings.take(number, losses, validation)
-        for place, (epoch, notes) in enumerate(zip(epochs, closed, strict=True)):
-            self.epochs[place].append(epoch)
-            self._steer(place)
+        for index, (epoch, notes) in enumerate(zip(epochs, closed, strict=True)):
+            self.epochs[index].append(epoch)
+            self._steer(index)
             if not math.isfinite(epoch.loss):
                 notes = [
                     *notes,
                     f"the loss became {epoch.loss}; lower lr or the gates' learning rate",
                 ]
-            self.notes[place] += [note for note in notes if note not in self.notes[place]]
+            self.notes[index] += [note for note in notes if note not in self.notes[index]]
 
-    def _steer(self, place: int) -> None:
-        member, factor, epochs = self.members[place], self.stack.factor, self.epochs[place]
+    def _steer(self, index: int) -> None:
+        member, factor, epochs = self.members[index], self.stack.factor, self.epochs[index]
         kept, progress = [each.kept for each in epochs], epochs[-1].epoch / member.run.epochs
-        factor[place] = steered(float(factor[place]), member, kept, progress)
+        factor[index] = steered(float(factor[index]), member, kept, progress)
 
     def _checkpoint(self, epochs: int, *, last: bool) -> None:
         if self.checkpoints is None or not (last or time.perf_counter() - self.saved >= self.every):
@@ -144,10 +159,10 @@ class ManyLoop:
         self.saved = time.perf_counter()
 
     def _resumed(self) -> int:
-        """Loads the last checkpoint; says how many epochs it has behind it."""
+        """Loads the last checkpoint; returns how many epochs are done."""
         notes: dict[str, Any] = {}
         first = 0
-        self.first_gates = [self.readings.histogram(place) for place in range(len(self.members))]
+        self.first_gates = [self.readings.histogram(index) for index in range(len(self.members))]
         if self.checkpoints is not None:
             first, notes = self.checkpoints.resume(self.stack, [])
         if first:
@@ -164,7 +179,7 @@ def _check_teacher(members: Sequence[Member], opinion: Opinion | None) -> None:
     asked = any(member.share for member in members)
     if asked and opinion is None:
         raise ValueError(
-            "a member has a share of a teacher's opinion, but there is no teacher; give one"
+            "a member has a share of a teacher's opinion, but there is no teacher; pass one"
         )
     if opinion is not None and not asked:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""One network among many that are trained together, with what only the batched trainer can do for it."""
+"""Describes one network of a batch of networks that are trained together."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 from sparsegate_lab.methods import Dense, LearnedGates
 from sparsegate_lab.train import Run
 
-from .finetune import Late
+from .variants import AS_THEY_ARE, VARIANTS
 
 FREE = ("seed", "lr", "momentum", "weight_decay", "shift", "method")
 ALONE = (
@@ -36,28 +36,91 @@ FREE_OF_METHOD = ("penalty", "start", "keep", "gate_lr", "gate_momentum", "ramp"
 
 
 @dataclass(frozen=True)
+class Late:
+    """How the remaining weights are trained once the gates are frozen; defaults change nothing.
+
+    >>> Late(lr=0.02).about()
+    ('from there on the learning rate began again at 0.02',)
+    """
+
+    lr: float | None = None
+    """The learning rate restarts here when the gates freeze, and a cosine takes it to zero."""
+
+    weight_decay: float | None = None
+    """Weight decay from then on."""
+
+    adapt: bool = False
+    """Whether steps are divided by the gradients' size, as in Adam; needs a smaller lr."""
+
+    warmup: float = 0.0
+    """Fraction of that time in which the learning rate rises from zero."""
+
+    vary: float = 0.0
+    """Strength of elastic distortion, such as 1, instead of shifts; 0 for shifts."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.warmup < 1 or (self.warmup and self.lr is None):
+            raise ValueError(
+                f"warmup is a fraction in [0, 1) and needs lr, got warmup={self.warmup}, lr={self.lr}"
+            )
+        if (self.lr is not None and self.lr <= 0) or (
+            self.weight_decay is not None and self.weight_decay < 0
+        ):
+            raise ValueError(
+                f"lr is above zero and weight_decay zero or more, got {self.lr} and "
+                f"{self.weight_decay}; None keeps the run's own"
+            )
+        if not 0 <= self.vary < math.inf:
+            raise ValueError(
+                f"vary is a finite strength, such as 1, or 0 for shifts, got {self.vary}"
+            )
+        if self.adapt and self.lr is None:
+            raise ValueError("adapt needs a learning rate: Late(lr=0.002, adapt=True)")
+
+    def about(self) -> tuple[str, ...]:
+        """What the record should report."""
+        said = []
+        if self.lr is not None:
+            said.append(
+                f"from there on the learning rate began again at {self.lr}"
+                f"{', as Adam' if self.adapt else ''}"
+            )
+        if self.warmup:
+            said.append(f"it rose from zero in the first {self.warmup:g} of that time")
+        if self.weight_decay is not None:
+            said.append(f"from there on the weight decay was {self.weight_decay}")
+        if self.vary:
+            said.append(
+                f"from there on {1 - AS_THEY_ARE:.0%} of the images were one of {VARIANTS} variants "
+                "of theirs, turned, stretched, slanted and bent, "
+                f"strength {self.vary:g}, and none moved by whole pixels"
+            )
+        return tuple(said)
+
+
+@dataclass(frozen=True)
 class Member:
-    """A run, and what is done to it beside what `train` does."""
+    """A run, with options that only the batched trainer has."""
 
     run: Run[Any]
 
     most: int | None = None
-    """Weights to keep: the price is moved towards that number, and what is more is cut when the gates freeze."""
+    """Weights to keep: the price is steered to that number; a cut at the freeze makes it exact."""
 
     average: float = 0.0
-    """Decay of a moving average of the weights over the steps after the gates froze, such as 0.999; 0 for none."""
+    """Decay of a moving average of the weights after the freeze, such as 0.999; 0 for none."""
 
     share: float = 0.0
-    """Share of the teacher's opinion in the loss, the labels have the rest; 0 for no teacher."""
+    """Share of the teacher in the loss, the labels have the rest; 0 for no teacher."""
 
     temperature: float = 1.0
     """Divides the logits of teacher and network before they are compared."""
 
     shed: bool = False
-    """Whether a unit that nobody reads at the end of an epoch leaves for good; alone it might have come back."""
+    """Whether units without readers are removed for good after every epoch, before the freeze."""
 
     late: Late = field(default_factory=Late)
-    """What is done otherwise once the gates froze."""
+    """How training changes once the gates are frozen."""
 
     def __post_init__(self) -> None:
         if self.most is not None and self.most < 1:
@@ -70,31 +133,31 @@ class Member:
 
     @property
     def name(self) -> str:
-        """The run's name, with a hash of what is done beside if anything is: the member's folder."""
-        beside = {
+        """The name of the member's folder: the run's, with a hash of the options that are set."""
+        options = {
             name: value
             for name, value in vars(self).items()
             if name != "run" and value != _DEFAULTS[name]
         }
-        if not beside:
+        if not options:
             return self.run.name
         digest = hashlib.blake2b(
-            json.dumps(beside, sort_keys=True, default=vars).encode(), digest_size=4
+            json.dumps(options, sort_keys=True, default=vars).encode(), digest_size=4
         ).hexdigest()
         return f"{self.run.name}-{digest}"
 
     @property
     def freeze(self) -> float:
-        """Fraction of training after which the mask stands still; a dense network has none to wait for."""
+        """Fraction of training after which the mask is frozen; zero for a dense network."""
         return self.run.method.freeze if isinstance(self.run.method, LearnedGates) else 0.0
 
     @property
     def frozen_at(self) -> int:
-        """The first epoch in which the mask stands still all the time, counted from zero."""
+        """The first epoch, counted from zero, in which the mask is frozen throughout."""
         return math.ceil(self.freeze * self.run.epochs - 1e-9)
 
     def about(self) -> tuple[str, ...]:
-        """What a reader of the record should know beside the run's settings."""
+        """What the record should report, other than the run's settings."""
         said = [f"trained as one of many by the batched trainer, precision {self.run.precision}"]
         if self.most is not None:
             said.append(f"cut to {self.most:,} weights when the gates froze, dead paths removed")
@@ -104,11 +167,13 @@ class Member:
             )
         if self.share:
             said.append(
-                f"distilled: share {self.share} of a teacher's opinion, temperature {self.temperature}"
+                f"distilled: share {self.share} of a teacher's opinion, "
+                f"temperature {self.temperature}"
             )
         if self.shed:
             said.append(
-                "units that nobody read at the end of an epoch left for good while the gates still moved"
+                "units that nobody read at the end of an epoch left for good "
+                "while the gates still moved"
             )
         return (*said, *self.late.about())
 
@@ -123,7 +188,8 @@ def check_agreement(members: Sequence[Member]) -> None:
     runs = [member.run for member in members]
     if not isinstance(runs[0].method, Dense | LearnedGates):
         raise ValueError(
-            f"many members are trained dense or by learned gates, got {type(runs[0].method).__name__}"
+            "many members are trained dense or by learned gates, "
+            f"got {type(runs[0].method).__name__}"
         )
     for name in (each.name for each in dataclasses.fields(Run)):
         if name not in FREE:
@@ -139,18 +205,18 @@ def check_agreement(members: Sequence[Member]) -> None:
 
 
 def strength(members: Sequence[Member]) -> float:
-    """How much the images of some of these members are varied, 0 if nobody's."""
+    """The strength of distortion of these members' images, 0 if none are distorted."""
     return max(member.late.vary for member in members)
 
 
 def _check_known(run: Run[Any]) -> None:
-    """Raises for settings that only the loop of one network knows."""
+    """Raises for settings that the batched trainer does not have."""
     for settings in (run, run.method):
         usual = type(settings)()
         for name in ALONE:
             if getattr(settings, name, None) != getattr(usual, name, None):
                 raise ValueError(
-                    f"many members are trained without {name}; leave it out, or train one by one"
+                    f"many members are trained without {name}; leave it out, or train them one by one"
                 )
 
 
@@ -158,5 +224,6 @@ def _check_one(name: str, values: list[Any]) -> None:
     others = [value for value in values[1:] if value != values[0]]
     if others:
         raise ValueError(
-            f"members trained together agree in {name}, got {values[0]!r} and {others[0]!r}; train them in two batches"
+            f"members trained together agree in {name}, got {values[0]!r} and {others[0]!r}; "
+            "train them in two batches"
         )

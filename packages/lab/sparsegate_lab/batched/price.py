@@ -1,4 +1,4 @@
-"""Moves a member's price in the course of training, so that it ends with the number of weights that it may keep."""
+"""Steers a member's price during training, so that it ends with the number of weights to keep."""
 
 from __future__ import annotations
 
@@ -6,34 +6,27 @@ import math
 from collections.abc import Sequence
 
 from sparsegate.schedule import ramp
+from sparsegate.target import fall
 
 from .member import Member
 
-BEGIN, REACH = (
-    0.25,
-    0.85,
-)  # of the time until the gates freeze: the number of open gates follows a path between these
-ABOVE = 2.0  # at the beginning of the path so many times the wanted number are open beside it
-MARGIN = 1.01  # a little more than wanted is left to the cut, which also finds weights that no output can feel
-POWER = (
-    0.66  # a price twice as high leaves 2^-0.66 times as many weights, on LeNet-5 and LeNet-300-100
-)
-LAG, PATIENCE = (
-    0.06,
-    0.05,
-)  # of that time: until gates have answered a price, and until an error is made up for
-LARGEST, FASTEST = (
-    0.7,
-    0.05,
-)  # logarithms: no error counts for more, nor does its change in one epoch
-AT_ONCE = 0.5  # of the error, at the most, is made up for by one change
-LIMITS = (0.1, 10.0)
+# All times are fractions of the time until the gates freeze.
+BEGIN, REACH = 0.25, 0.85  # the number of open gates follows a path between these
+ABOVE = 2.0  # excess of open gates where the path begins, as a multiple of the wanted number
+MARGIN = 1.01  # surplus left to the cut, which also finds dead weights
+POWER = 0.66  # twice the price leaves 2^-0.66 times the weights, on LeNet-5 and LeNet-300-100
+LAG = 0.06  # time until gates have answered a price
+PATIENCE = 0.05  # time until an error is made up for
+LARGEST, FASTEST = 0.7, 0.05  # limits of the logarithm of an error, and of its change per epoch
+AT_ONCE = 0.5  # largest share of the error that one change makes up for
+LIMITS = (0.1, 10.0)  # of the factor on the price
 
 
 def wanted(member: Member, progress: float) -> float:
-    """How many gates of a member with a number to keep are to be open at a moment, from `BEGIN` on.
+    """How many gates of a member are to be open at a moment, from `BEGIN` on.
 
-    It falls fast at first: the last weights are the dear ones. The number is reached while gates still move well.
+    The number falls steeply at first, because the last weights matter most, and is reached while
+    gates still move.
 
     >>> from sparsegate_lab.train import Run
     >>> member = Member(Run(), most=1000)
@@ -42,14 +35,17 @@ def wanted(member: Member, progress: float) -> float:
     """
     assert member.most is not None
     done = (progress / member.freeze - BEGIN) / (REACH - BEGIN)
-    return MARGIN * member.most * (1 + ABOVE * (1 - min(1.0, max(0.0, done))) ** 2)
+    return MARGIN * member.most * fall(done, start=1 + ABOVE, end=1.0, power=2)
 
 
 def steered(factor: float, member: Member, kept: Sequence[int], progress: float) -> float:
-    """The factor on a member's price after an epoch; `kept` has the open gates at the end of every epoch so far.
+    """The factor on a member's price after an epoch; `kept` are the open gates after each epoch.
 
-    From `BEGIN` on the price no longer rises by itself. It follows the error and the error's change: by the error
-    alone it would swing, since slow gates answer late.
+    From `BEGIN` on, the price does not follow its ramp any more. It follows the error and the
+    change of the error; with the error alone it would oscillate, because gates answer late.
+
+    It differs from the price of a `Target`, which changes within an epoch: the steps of an epoch
+    are a recorded CUDA graph, and gates are counted between epochs.
 
     >>> from sparsegate_lab.train import Run
     >>> member = Member(Run(epochs=100), most=1000)

@@ -48,7 +48,7 @@ def _knobs(member: Member, progress: float, step: float) -> tuple[float, ...]:
 def _late(member: Member, progress: float, step: float) -> tuple[float, float, float]:
     """Learning rate, weight decay and what the mean square of gradients is multiplied by, since it began at zero."""
     run, late, begin = member.run, member.late, member.frozen_at / member.run.epochs
-    lr, decay = run.lr * run.method.lr_factor(progress), run.weight_decay
+    lr, decay = run.lr * cosine(progress), run.weight_decay
     if progress - begin < -step / 2:  # rounding must not move the moment by a step
         return lr, decay, 0.0
     if late.lr is not None:

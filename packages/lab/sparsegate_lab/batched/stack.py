@@ -14,26 +14,19 @@ from sparsegate_lab.methods import LearnedGates
 from sparsegate_lab.train import empty_network, fold, fresh_network
 
 from .fuse import fuse_pools
-from .fused import can_fuse
 from .layers import stacked_layers_
 from .member import Member
-from .update import Stacked
+from .update import Stacked, can_fuse
 
-MOVED = (
-    "weight",
-    "speed",
-    "gate",
-    "gate_speed",
-    "average",
-    "square",
-)  # what a checkpoint holds of every parameter
+# What a checkpoint holds of every parameter.
+MOVED = ("weight", "speed", "gate", "gate_speed", "average", "square")
 
 
 class Stack(nn.Module):
-    """Weights, gates and all that moves with them, each with a leading axis for the member."""
+    """Weights, gates and all that moves with them, each with a leading axis over members."""
 
     factor: Tensor
-    """What each member's price is multiplied by; one unless it is steered."""
+    """The factor on each member's price; one unless it is steered."""
 
     def __init__(self, members: Sequence[Member], data: Dataset, device: torch.device) -> None:
         super().__init__()
@@ -66,7 +59,7 @@ class Stack(nn.Module):
         return {name: each for name, each in self.params.items() if each.gate is not None}
 
     def leaves(self) -> dict[str, Tensor]:
-        """The weights that take part in a training step, ready for their gradients."""
+        """The masked weights of a training step, which take gradients."""
         return {
             name: each.effective(training=True).detach().requires_grad_()
             for name, each in self.active.items()
@@ -83,7 +76,7 @@ class Stack(nn.Module):
 
     @torch.no_grad()
     def finished(self) -> dict[str, Float[Tensor, "member *shape"]]:
-        """The weights of all members as they are, or as they are on average, removed ones exactly zero."""
+        """The weights of all members, or their averages; removed ones are exactly zero."""
         made = {}
         for name, each in self.params.items():
             whole = each if each.average is None else Stacked(each.average, each.speed, each.gate)
@@ -91,15 +84,15 @@ class Stack(nn.Module):
         return made
 
     def draw_noise(self, step: int) -> None:
-        """Draws what sampled masks are made with, for each member as if it were alone."""
+        """Draws the noise of sampled masks, the same for each member as in a training of its own."""
         sampled = [each.noise for each in self.params.values() if each.noise is not None]
-        for place, member in enumerate(self.members if sampled else ()):
+        for index, member in enumerate(self.members if sampled else ()):
             source = torch.Generator(sampled[0].device).manual_seed(
                 fold(member.run.seed, "step", step, 0)
             )
             for noise in sampled:
-                # In the order of memory of the gates in `train`, where convolutions have their channels last.
-                noise[place].copy_(_channels_last(noise[place]).uniform_(generator=source))
+                # In the memory order of the gates in `train`, where convolutions are channels-last.
+                noise[index].copy_(_channels_last(noise[index]).uniform_(generator=source))
 
     def moving(self) -> list[Tensor]:
         """Everything that a step changes."""
@@ -136,12 +129,12 @@ class Stack(nn.Module):
         """Writes the slopes of each member's price."""
         gated = list(self.gated.values())
         sizes = [each.weight[0].numel() for each in gated]
-        for place, member in enumerate(self.members if gated else ()):
-            for each, slope in zip(gated, member.run.method.penalty.slopes(sizes), strict=True):
-                assert each.base is not None
-                each.base[place] = slope.base
-                if each.tilt is not None:
-                    each.tilt[place] = slope.tilt
+        for index, member in enumerate(self.members if gated else ()):
+            for param, slope in zip(gated, member.run.method.penalty.slopes(sizes), strict=True):
+                assert param.base is not None
+                param.base[index] = slope.base
+                if param.tilt is not None:
+                    param.tilt[index] = slope.tilt
 
 
 def _begin(member: Member, data: Dataset) -> tuple[dict[str, Tensor], dict[str, Tensor]]:

@@ -1,4 +1,4 @@
-"""The steps of an epoch, for all members at once; on a GPU one recorded graph that is played again and again."""
+"""Takes the training steps of all members at once; on a GPU, by replaying a CUDA graph."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
-from .fused import can_fuse, move_fused_
+from sparsegate.distil import soft_loss
+
 from .inputs import Batch, ManyInputs
 from .schedule_table import NUM_KNOBS
 from .stack import Stack
-from .teacher import Opinion, soft_loss
-from .update import Rates, move_
+from .teacher import Opinion
+from .update import Rates, can_fuse, move_, move_fused_
 
 WARM_UP = 3  # steps before recording, as torch asks for
 
 
 class Steps:
-    """Takes steps; what differs between steps is read from tensors on the device, so that a graph can be replayed."""
+    """Takes steps. What differs between them is read from tensors on the device, for the graph."""
 
     def __init__(
         self, stack: Stack, inputs: ManyInputs, opinion: Opinion | None, device: torch.device
@@ -38,13 +39,13 @@ class Steps:
         self.graph: torch.cuda.CUDAGraph | None = None
 
     def begin(self, table: Float[Tensor, "step knob member"]) -> None:
-        """Makes ready for the first step of an epoch with these knobs."""
+        """Prepares the first step of an epoch with these settings."""
         self.table.copy_(table)
         self.at.zero_()
         self.losses.zero_()
 
     def anew(self) -> None:
-        """Makes ready for weights of other shapes."""
+        """Prepares for weights of other shapes."""
         self.graph = None
 
     def take(self, step: int) -> None:
@@ -62,8 +63,8 @@ class Steps:
         loss = self._loss(self.inputs.batch(self.at), leaves)
         grads = torch.autograd.grad(loss.sum(), list(leaves.values()))
         rates = self._rates()
-        for each, grad in zip(self.stack.active.values(), grads, strict=True):
-            self.move(each, grad, rates)
+        for param, grad in zip(self.stack.active.values(), grads, strict=True):
+            self.move(param, grad, rates)
         self.losses += loss.detach()
         self.at += 1
 
@@ -89,9 +90,9 @@ class Steps:
         return Rates(lr, self.momentum, decay, gate_lr, self.gate_momentum, price, blend, adapt)
 
     def _recorded(self) -> torch.cuda.CUDAGraph:
-        """A graph of one step; the steps that warm it up leave no trace."""
+        """A graph of one step; the warm-up steps are undone."""
         kept = [*self.stack.moving(), self.at, self.losses]
-        before = [each.clone() for each in kept]
+        before = [tensor.clone() for tensor in kept]
         stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):

@@ -17,11 +17,10 @@ from sparsegate_lab.data import Dataset, load_data
 from sparsegate_lab.record import Record
 from sparsegate_lab.train import Checkpoints, Run, RunFolder, keep_freed_memory
 
-from .loop import ManyLoop
+from .loop import ManyLoop, ManyWatcher
 from .member import Member, check_agreement, strength
 from .records import finished
 from .teacher import Opinion
-from .watch import ManyWatcher
 
 
 def train_many(
@@ -35,26 +34,34 @@ def train_many(
 ) -> list[Record]:
     """Trains many networks as one, and returns their records in order.
 
-    Each gets what `train` would give it alone, up to rounding: its own seed's weights, order of images and shifts; and
-    its own folder, `folder / run.name`, with its network and record. Members whose records are there are not trained
-    again. What was interrupted goes on from its last checkpoint when the same members are asked for again; there is one
-    every so many seconds (`every`), at the end of an epoch, since those of many members are large.
+    Each network is what `train` would make of its run alone, up to rounding, with the weights,
+    order of images and shifts of its own seed. Its folder, `folder / run.name`, gets its network
+    and record. Members that have a record are not trained again. An interrupted training resumes
+    from its last checkpoint when the same members are asked for again.
+
+    Args:
+        runs: What to train; a `Member` adds options of the batched trainer.
+        folder: Where each member's folder is made.
+        teacher: A module that returns logits, for members with a share of its opinion.
+        watch: Sees the progress.
+        command: The command for the records; the process's own unless given.
+        every: Seconds between two checkpoints, which are written at the end of an epoch.
     """
-    members = [each if isinstance(each, Member) else Member(each) for each in runs]
+    members = [run if isinstance(run, Member) else Member(run) for run in runs]
     check_agreement(members)
-    places = [RunFolder(Path(folder) / member.name, member.run) for member in members]
-    left = [pair for pair in zip(members, places, strict=True) if pair[1].record() is None]
+    folders = [RunFolder(Path(folder) / member.name, member.run) for member in members]
+    left = [pair for pair in zip(members, folders, strict=True) if pair[1].record() is None]
     if left:
         keep_freed_memory()
         _Session(dict(left), Path(folder), teacher, watch or ManyWatcher(), command, every).train()
-    return [record for place in places if (record := place.record()) is not None]
+    return [record for run_folder in folders if (record := run_folder.record()) is not None]
 
 
 @dataclass(frozen=True, eq=False)
 class _Session:
     """The members that have no record yet."""
 
-    places: dict[Member, RunFolder]
+    folders: dict[Member, RunFolder]
     folder: Path
     teacher: nn.Module | None
     watch: ManyWatcher
@@ -63,25 +70,25 @@ class _Session:
 
     def train(self) -> None:
         """Trains all of them, then writes each one's network and record."""
-        data = load_data(next(iter(self.places)).run.data)
-        name = f"many-{_digest([member.name for member in self.places])}"
+        data = load_data(next(iter(self.folders)).run.data)
+        name = f"many-{_digest([member.name for member in self.folders])}"
         with ExitStack() as held:
-            for place in self.places.values():
-                held.enter_context(place.opened())
+            for run_folder in self.folders.values():
+                held.enter_context(run_folder.opened())
             loop = self._loop(data, Checkpoints(self.folder / name / "checkpoints", name))
             try:
                 loop.train()
             finally:
                 self.watch.closed()
-            for place, (model, record) in zip(
-                self.places.values(), finished(loop, self.command), strict=True
+            for run_folder, (model, record) in zip(
+                self.folders.values(), finished(loop, self.command), strict=True
             ):
-                place.close(model, record)
+                run_folder.close(model, record)
         shutil.rmtree(self.folder / name)
 
     def _loop(self, data: Dataset, checkpoints: Checkpoints) -> ManyLoop:
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        members = list(self.places)
+        members = list(self.folders)
         opinion = None
         if self.teacher is not None:
             widest = max(member.run.shift for member in members)

@@ -1,4 +1,4 @@
-"""A Triton kernel that moves one parameter of all members in a single pass over its memory."""
+"""A Triton kernel that moves one parameter of all members in one pass over its memory."""
 
 from __future__ import annotations
 
@@ -7,43 +7,36 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 
+from sparsegate.optimizers.kernels import next_gate, next_weight
+
 
 @triton.jit
 @no_type_check
-def _adapted(speed, grad, momentum, adapt, square, mask, NEW: tl.constexpr, TINY: tl.constexpr):
-    """The step over the size of gradients, which is kept in mind; the speed itself where steps do not adapt."""
+def next_weight_by_adam(
+    w, v, grad, lr, momentum, decay, adapt, square, mask, NEW: tl.constexpr, TINY: tl.constexpr
+):
+    """As `next_weight`; where `adapt` is not zero, the step is divided by the gradients' size."""
+    grad += w * decay
     s = tl.load(square, mask=mask)
     s = tl.where(adapt > 0, s + NEW * (grad * grad - s), s)
     tl.store(square, s, mask=mask)
-    return tl.where(adapt > 0, speed * (1.0 - momentum) / (tl.sqrt(s * adapt) + TINY), speed)
+    v = v * momentum + grad
+    step = tl.where(adapt > 0, v * (1.0 - momentum) / (tl.sqrt(s * adapt) + TINY), v)
+    return w - lr * step, v
 
 
+# fmt: off
 @triton.jit
 @no_type_check
 def move(
-    weight,  # [member, size], as are all up to grad
-    speed,
-    gate,
-    gate_speed,
-    noise,
-    average,
-    square,
-    grad,
+    weight, speed, gate, gate_speed, noise, average, square, grad,  # each [member, size]
     rates,  # [8, member]: lr, momentum, decay, gate_lr, gate_momentum, price, blend, adapt
-    base,  # [member]
-    tilt,  # [member]
-    size,
-    members,
-    GATED: tl.constexpr,
-    SAMPLED: tl.constexpr,
-    TILTED: tl.constexpr,
-    AVERAGED: tl.constexpr,
-    ADAPTED: tl.constexpr,
-    NEW: tl.constexpr,
-    TINY: tl.constexpr,
-    BLOCK: tl.constexpr,
+    base, tilt,  # each [member]
+    size, members,
+    GATED: tl.constexpr, SAMPLED: tl.constexpr, TILTED: tl.constexpr, AVERAGED: tl.constexpr,
+    ADAPTED: tl.constexpr, NEW: tl.constexpr, TINY: tl.constexpr, BLOCK: tl.constexpr,
 ):
-    """What `move_` does, for one block of one member."""
+    """As `update.move_`, for one block of one member."""
     member = tl.program_id(1)
     inside = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = inside < size
@@ -54,39 +47,36 @@ def move(
     to_weight = d
     if GATED:
         g = tl.load(gate + at, mask=mask)
-        u = tl.load(gate_speed + at, mask=mask)
-        score = g
-        if SAMPLED:
-            score = g - tl.load(noise + at, mask=mask) + 0.5
-        to_weight = tl.where(score > 0.5, d, 0.0)
+        score = g - tl.load(noise + at, mask=mask) + 0.5 if SAMPLED else g
+        to_weight = tl.where(score > 0.5, d, 0.0)  # 0.5 is OPEN_ABOVE
         price = tl.load(rates + 5 * members + member)
-        u = u * tl.load(rates + 4 * members + member) + d * w + price * tl.load(base + member)
-        if TILTED:
-            u += g * (price * tl.load(tilt + member))
-        g = g - tl.load(rates + 3 * members + member) * u
-        tl.store(gate + at, tl.minimum(tl.maximum(g, 0.0), 1.0), mask=mask)
-        tl.store(gate_speed + at, u, mask=mask)
-    momentum = tl.load(rates + members + member)
-    to_weight += w * tl.load(rates + 2 * members + member)
-    v = v * momentum + to_weight
-    step = v
-    if ADAPTED:
-        step = _adapted(
-            v,
-            to_weight,
-            momentum,
-            tl.load(rates + 7 * members + member),
-            square + at,
-            mask,
-            NEW,
-            TINY,
+        g, u = next_gate(
+            g,
+            tl.load(gate_speed + at, mask=mask),
+            d * w,
+            tl.load(rates + 3 * members + member),
+            tl.load(rates + 4 * members + member),
+            price * tl.load(base + member),
+            price * tl.load(tilt + member) if TILTED else 0.0,
+            0.0,
         )
-    w = w - tl.load(rates + member) * step
+        tl.store(gate + at, g, mask=mask)
+        tl.store(gate_speed + at, u, mask=mask)
+    lr = tl.load(rates + member)
+    momentum = tl.load(rates + members + member)
+    decay = tl.load(rates + 2 * members + member)
+    if ADAPTED:
+        adapt = tl.load(rates + 7 * members + member)
+        w, v = next_weight_by_adam(
+            w, v, to_weight, lr, momentum, decay, adapt, square + at, mask, NEW, TINY
+        )
+    else:
+        w, v = next_weight(w, v, to_weight, lr, momentum, decay)
     tl.store(speed + at, v, mask=mask)
     tl.store(weight + at, w, mask=mask)
     if AVERAGED:
         a = tl.load(average + at, mask=mask)
-        # From the far end, so that a share of one gives the weight itself.
-        tl.store(
-            average + at, w - (w - a) * (1.0 - tl.load(rates + 6 * members + member)), mask=mask
-        )
+        blend = tl.load(rates + 6 * members + member)
+        # From the far end, so that a blend of one gives the weight itself.
+        tl.store(average + at, w - (w - a) * (1.0 - blend), mask=mask)
+# fmt: on

@@ -1,22 +1,27 @@
-"""One step of the weights and gates of all members, each by its own learning rates, decay and price."""
+"""One step of the weights and gates of all members, each with its own rates and price."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from sparsegate.gates import where_open
+from sparsegate.gates import OPEN_ABOVE, where_open
+from sparsegate.optimizers import add_scaled_, step_gate_, step_weight_
 
-MEMORY = 0.999  # of the size of gradients, where steps are divided by it
-TINY = 1e-8  # added to what steps are divided by
+MEMORY = 0.999  # decay of the mean squared gradient, for members whose steps adapt
+TINY = 1e-8  # added to the divisor of steps that adapt
+BLOCK = 1024  # elements per program of the kernel
 
 
 class Rates(NamedTuple):
-    """Each member's numbers for one step, in one column each."""
+    """The numbers of one step, one entry per member."""
 
     lr: Float[Tensor, " member"]
     momentum: Float[Tensor, " member"]
@@ -30,26 +35,26 @@ class Rates(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Stacked:
-    """One parameter of all members, with its gates if it has any and everything that moves with it."""
+    """One parameter of all members, with its gates if it has any and all that moves with it."""
 
     weight: Float[Tensor, "member *shape"]
     speed: Float[Tensor, "member *shape"]
     gate: Float[Tensor, "member *shape"] | None = None
     gate_speed: Float[Tensor, "member *shape"] | None = None
     noise: Float[Tensor, "member *shape"] | None = None
-    """What a sampled mask compares the gates with, drawn anew for every step."""
+    """The random numbers that a sampled mask compares gates with, drawn anew for every step."""
     average: Float[Tensor, "member *shape"] | None = None
     base: Float[Tensor, " member"] | None = None
     """The price's slope at a closed gate."""
     tilt: Float[Tensor, " member"] | None = None
-    """How much the slope changes towards an open gate; none if no member has a bimodal price."""
+    """The change of the slope towards an open gate; None if no member has a bimodal price."""
     square: Float[Tensor, "member *shape"] | None = None
-    """The mean square of the gradients, where a member's steps are to be divided by its root."""
+    """The mean squared gradient; None if no member's steps adapt."""
 
     def score(self) -> Float[Tensor, "member *shape"]:
-        """What the mask to train with comes from: above 0.5 where a weight takes part."""
+        """What the training mask comes from: above 0.5 where a weight takes part."""
         assert self.gate is not None
-        return self.gate if self.noise is None else self.gate - self.noise + 0.5
+        return self.gate if self.noise is None else self.gate - self.noise + OPEN_ABOVE
 
     def effective(self, *, training: bool) -> Float[Tensor, "member *shape"]:
         """The weight that takes part in the forward pass."""
@@ -59,47 +64,91 @@ class Stacked:
 
 
 @torch.no_grad()
-def move_(each: Stacked, grad: Float[Tensor, "member *shape"], rates: Rates) -> None:
-    """Moves one parameter of all members, in place, by the gradient of what took part in the forward pass."""
-    push = None if each.gate is None else grad * each.weight  # of the weight before it moves
-    grad = grad if each.gate is None else where_open(each.score(), grad)
-    _move_weight_(each, grad, rates)
-    if push is not None:
-        _move_gate_(each, push, rates)
+def move_(param: Stacked, grad: Float[Tensor, "member *shape"], rates: Rates) -> None:
+    """Moves one parameter of all members by the gradient of the masked weight, in place."""
+    to_gate = None if param.gate is None else grad * param.weight  # before the weight moves
+    grad = grad if param.gate is None else where_open(param.score(), grad)
+    _move_weight_(param, grad, rates)
+    if to_gate is not None:
+        _move_gate_(param, to_gate, rates)
 
 
-def _move_weight_(each: Stacked, grad: Tensor, rates: Rates) -> None:
+def _move_weight_(param: Stacked, grad: Tensor, rates: Rates) -> None:
     lr, momentum, decay, blend = (
-        _on(each, rate) for rate in (rates.lr, rates.momentum, rates.decay, rates.blend)
+        _on(param, rate) for rate in (rates.lr, rates.momentum, rates.decay, rates.blend)
     )
-    grad = torch.addcmul(grad, each.weight, decay)
-    each.speed.mul_(momentum).add_(grad)
-    each.weight.addcmul_(each.speed if each.square is None else _adapted(each, grad, rates), -lr)
-    if each.average is not None:
-        each.average.lerp_(each.weight, blend)
+    grad = torch.addcmul(grad, param.weight, decay)
+    if param.square is None:
+        step_weight_(param.weight, param.speed, grad, lr=lr, momentum=momentum)
+    else:
+        param.speed.mul_(momentum).add_(grad)
+        add_scaled_(param.weight, _adapted(param, grad, rates), -lr)
+    if param.average is not None:
+        param.average.lerp_(param.weight, blend)
 
 
-def _adapted(each: Stacked, grad: Tensor, rates: Rates) -> Tensor:
-    """The speed, for members whose steps adapt as Adam's: the mean gradient over the root of the mean square."""
-    assert each.square is not None
-    adapt, momentum = _on(each, rates.adapt), _on(each, rates.momentum)
-    each.square.lerp_(grad.square(), _on(each, torch.where(rates.adapt > 0, 1 - MEMORY, 0.0)))
-    adapted = each.speed * (1 - momentum) / ((each.square * adapt).sqrt() + TINY)
-    return torch.where(adapt > 0, adapted, each.speed)
+def _adapted(param: Stacked, grad: Tensor, rates: Rates) -> Tensor:
+    """The steps of members that adapt as Adam: mean gradient over root of mean square."""
+    assert param.square is not None
+    adapt, momentum = _on(param, rates.adapt), _on(param, rates.momentum)
+    new = torch.where(rates.adapt > 0, 1 - MEMORY, 0.0)
+    param.square.lerp_(grad.square(), _on(param, new))
+    adapted = param.speed * (1 - momentum) / ((param.square * adapt).sqrt() + TINY)
+    return torch.where(adapt > 0, adapted, param.speed)
 
 
-def _move_gate_(each: Stacked, push: Tensor, rates: Rates) -> None:
-    assert each.gate is not None
-    assert each.gate_speed is not None
-    assert each.base is not None
-    each.gate_speed.mul_(_on(each, rates.gate_momentum)).add_(push).add_(
-        _on(each, rates.price * each.base)
+def _move_gate_(param: Stacked, grad: Tensor, rates: Rates) -> None:
+    assert param.gate is not None
+    assert param.gate_speed is not None
+    assert param.base is not None
+    step_gate_(
+        param.gate,
+        param.gate_speed,
+        grad,
+        lr=_on(param, rates.gate_lr),
+        momentum=_on(param, rates.gate_momentum),
+        base=_on(param, rates.price * param.base),
+        tilt=0.0 if param.tilt is None else _on(param, rates.price * param.tilt),
     )
-    if each.tilt is not None:
-        each.gate_speed.addcmul_(each.gate, _on(each, rates.price * each.tilt))
-    each.gate.addcmul_(each.gate_speed, -_on(each, rates.gate_lr)).clamp_(0.0, 1.0)
 
 
-def _on(each: Stacked, rate: Tensor) -> Tensor:
-    """A number for every member in a shape that goes with the parameter."""
-    return rate.view(-1, *[1] * (each.weight.ndim - 1))
+def _on(param: Stacked, rate: Tensor) -> Tensor:
+    """One number per member, shaped to broadcast over the parameter."""
+    return rate.view(-1, *[1] * (param.weight.ndim - 1))
+
+
+@cache
+def can_fuse() -> bool:
+    """Whether Triton is installed."""
+    return find_spec("triton") is not None
+
+
+@torch.no_grad()
+def move_fused_(param: Stacked, grad: Float[Tensor, "member *shape"], rates: Rates) -> None:
+    """As `move_`, in one pass by a Triton kernel; equal up to rounding."""
+    members, size = len(param.weight), param.weight[0].numel()
+    unused = param.speed  # passed where the kernel reads nothing
+    parts = (param.gate, param.gate_speed, param.noise, param.average, param.square)
+    _kernels().move[(-(-size // BLOCK), members)](
+        param.weight,
+        param.speed,
+        *(unused if part is None else part for part in parts),
+        grad.contiguous(),
+        torch.stack(rates),
+        unused if param.base is None else param.base,
+        unused if param.tilt is None else param.tilt,
+        size,
+        members,
+        GATED=param.gate is not None,
+        SAMPLED=param.noise is not None,
+        TILTED=param.tilt is not None,
+        AVERAGED=param.average is not None,
+        ADAPTED=param.square is not None,
+        NEW=1 - MEMORY,
+        TINY=TINY,
+        BLOCK=BLOCK,
+    )
+
+
+def _kernels() -> Any:
+    return import_module(".triton_update_kernels", __package__)

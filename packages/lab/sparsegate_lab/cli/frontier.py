@@ -15,13 +15,13 @@ from rich.console import Console
 from sparsegate.bench import PLOT_MISSING
 from sparsegate.text_table import aligned, markdown
 from sparsegate_lab.batched import train_many
-from sparsegate_lab.frontier import Frontier
 from sparsegate_lab.methods import LearnedGates
 from sparsegate_lab.report import (
     comma_separated,
     frontier_table,
     plot_frontier,
 )
+from sparsegate_lab.study import Study
 from sparsegate_lab.train import Run
 from sparsegate_runtime.atomic import write_atomically
 
@@ -69,12 +69,10 @@ def main(argv: list[str]) -> None:
     records = train_many(
         members(command), folder=command.folder, watch=ManyProgress(console), command=words
     )
-    frontier = Frontier(
-        f"{name}: accuracy over weights, {len(records)} networks", words, tuple(records)
-    )
-    console.print(aligned(frontier_table(frontier)))
+    study = Study(f"{name}: accuracy over weights, {len(records)} networks", words, tuple(records))
+    console.print(aligned(frontier_table(study)))
     out = command.out or command.folder / f"frontier-{name}"
-    plots = write(frontier, out)
+    plots = write(study, out)
     console.print(f"{out}.json, .md, .csv" + (", .svg, .png" if plots else f"; {PLOT_MISSING}"))
 
 
@@ -127,14 +125,14 @@ def prices(number: int, low: float, high: float) -> Sequence[float]:
     ]
 
 
-def write(frontier: Frontier, out: Path) -> list[Path]:
+def write(study: Study, out: Path) -> list[Path]:
     """Writes the record, the tables and the plot; says where the plot is."""
-    rows = frontier_table(frontier)
+    rows = frontier_table(study)
     out.parent.mkdir(parents=True, exist_ok=True)
-    frontier.save(out.with_name(f"{out.name}.json"))
+    study.save(out.with_name(f"{out.name}.json"))
     write_atomically(out.with_name(f"{out.name}.md"), (markdown(rows) + "\n").encode())
     write_atomically(out.with_name(f"{out.name}.csv"), comma_separated(rows).encode())
-    return plot_frontier(frontier, out.with_name(f"{out.name}.json"))
+    return plot_frontier(study, out.with_name(f"{out.name}.json"))
 
 
 def _checked(command: Command[Run[Any]]) -> Command[Run[Any]]:

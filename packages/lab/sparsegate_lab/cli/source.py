@@ -15,7 +15,7 @@ from sparsegate.cli import AccuracyCheck, Inputs, Source, read_network
 from sparsegate.files import Packed, compress, read_state_dict, tune_
 from sparsegate_lab.data import Storing, load_data
 from sparsegate_lab.models import MODELS, matching_model
-from sparsegate_lab.train import Batches, Run, accuracy, augments_of, empty_network, view_of
+from sparsegate_lab.train import Batches, Run, accuracy, augments_of, empty_network, normaliser_of
 
 OTHER_FLOATS = dict.fromkeys(("F16", "BF16", "F64"), "F32")  # registered models are in float32
 NUM_EXAMPLES = 512  # training images that show how large activations become
@@ -56,7 +56,7 @@ class RunCheck(AccuracyCheck):
     def __init__(self, settings: dict[str, Any]) -> None:
         self._run = run = Run.from_json(settings)
         self._data = load_data(run.data, Storing(run.stored_size, run.bad_images))
-        self._view = view_of(run, self._data)
+        self._view = normaliser_of(run, self._data)
 
     def accuracies(self, state: dict[str, Tensor]) -> str:
         """Validation and test accuracy, in words."""

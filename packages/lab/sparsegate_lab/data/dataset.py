@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import zlib
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,6 +14,7 @@ from torch import Tensor
 from sparsegate.export import Normalise
 
 NUM_VALIDATION = 5_000  # the last training images; recipes are chosen on them
+MAX_SAMPLED = 100  # images of a split that the checksum is taken from
 MAX_COUNTED = 2**30  # bytes that mean and spread are taken from; of more, evenly spaced images
 
 
@@ -78,11 +80,28 @@ class Dataset:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many classes and images there are: if one of these is another one, so is the data."""
+        """What tells this data from other data: the number of classes and images, and a checksum.
+
+        A run that was interrupted resumes only if all of them are the same.
+        """
         splits = {"training": self.train, "validation": self.validation, "test": self.test}
-        return {"classes": self.num_classes} | {
-            f"{name} images": len(split) for name, split in splits.items()
-        }
+        num_images = {f"{name} images": len(split) for name, split in splits.items()}
+        checksum = {"as the checksum of its labels": self._checksum}
+        return {"classes": self.num_classes} | num_images | checksum
+
+    @cached_property
+    def _checksum(self) -> int:
+        """Of all labels and, unless they were decoded from photographs, of some images.
+
+        Another version of the decoder may decode a photograph to other bytes.
+        """
+        found = 0
+        for split in (self.train, self.validation, self.test):
+            found = zlib.crc32(split.labels.cpu().numpy().tobytes(), found)
+            if not self.resizable:
+                sample = split.images[:: len(split) // MAX_SAMPLED + 1]
+                found = zlib.crc32(sample.cpu().numpy().tobytes(), found)
+        return found
 
     @cached_property
     def normalise(self) -> Normalise:

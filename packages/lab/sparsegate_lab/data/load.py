@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+
+import torch
 
 from sparsegate_runtime.registry import Registry
 
@@ -17,6 +20,7 @@ from .idx import read_idx_folder
 from .mnist import mnist
 from .photos import Storing
 
+SHOWN = 5  # classes in a message
 PLACED = ("cifar10", "cifar100", "imagenette", "imagenet")
 
 
@@ -61,16 +65,40 @@ DATASETS: Registry[Callable[[Storing], Dataset]] = Registry(
 
 
 def load_data(name: str, storing: Storing | None = None) -> Dataset:
-    """A registered dataset, the one in a folder if `name` is a path, or one of the hub if it begins with `hub:`.
+    """A registered dataset, the one in a folder if `name` is a path, or one of the hub: `hub:NAME`.
 
     >>> load_data("mnist").image_shape
     (1, 28, 28)
 
-    A folder has `train` and `val` with a folder of photographs per class, or the files of CIFAR, or idx files.
-    `storing` says how photographs are cached.
+    A folder has `train` and `val` with a folder of photographs per class, or the files of CIFAR, or
+    idx files. `storing` says how photographs are cached.
+
+    Raises ValueError if a test label is larger than every label of training: the network would
+    never see that class. A class below that without a training image is a note of the dataset.
     """
     storing = storing or Storing()
     if name.startswith(PREFIX):
-        return read_hub(name.removeprefix(PREFIX), storing)
+        return _checked(read_hub(name.removeprefix(PREFIX), storing), name)
     is_path = name not in DATASETS and ("/" in name or "\\" in name or Path(name).exists())
-    return _read_folder(Path(name), storing) if is_path else DATASETS[name](storing)
+    data = _read_folder(Path(name), storing) if is_path else DATASETS[name](storing)
+    return _checked(data, name)
+
+
+def _checked(data: Dataset, name: str) -> Dataset:
+    labels = torch.cat([data.train.labels, data.validation.labels])
+    largest, num_tests = int(labels.max()), len(data.test)
+    if strange := int((data.test.labels > largest).sum()):
+        raise ValueError(
+            f"{name}: expected test labels from 0 to {largest}, as in training, got "
+            f"{int(data.test.labels.max())} ({strange:,} of {num_tests:,} test images have such a "
+            "label); correct the labels, or add training images of these classes"
+        )
+    count = torch.bincount(labels, minlength=data.num_classes)
+    if not (empty := (count == 0).nonzero().flatten().tolist()):
+        return data
+    classes = ", ".join(map(str, empty[:SHOWN])) + (" ..." if len(empty) > SHOWN else "")
+    note = (
+        f"{len(empty):,} of {data.num_classes:,} classes have no training image: {classes}; "
+        f"the largest label, {largest}, has {int(count[largest]):,}"
+    )
+    return replace(data, notes=(*data.notes, note))

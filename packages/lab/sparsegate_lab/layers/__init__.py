@@ -1,4 +1,4 @@
-"""What compared methods put on, around or in the place of ordinary layers."""
+"""Layers, masks and wrappers that the compared methods need."""
 
 from .acdc import Acdc
 from .circulant import Circulant
@@ -16,7 +16,7 @@ from .noisy import Noisy, divergence
 from .predicted import Predicted
 from .replace import linears, replace_
 from .resized import Resized
-from .stand_in import StandIn
+from .stand_in import StandIn, stand_ins
 from .tensor_train import TensorTrain
 from .units import GatedUnits
 from .wrap import Layer, layers_of, unwrap_, wrap_
@@ -61,6 +61,7 @@ __all__ = [
     "restore_dropout_",
     "scale_dropout_",
     "set_left_",
+    "stand_ins",
     "straighten_",
     "unwrap_",
     "wrap_",

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-OPEN_ABOVE = 0.5
+from sparsegate.gates import OPEN_ABOVE
 
 
 class GatedRectifier(nn.Module):

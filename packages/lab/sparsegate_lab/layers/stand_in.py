@@ -1,4 +1,4 @@
-"""CONTRACT StandIn: a layer of its own kind in the place of a fully connected one, which says what it stores."""
+"""CONTRACT StandIn: a layer that replaces a fully connected one and reports what it stores."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from torch import nn
 
 
 class StandIn(nn.Module, abc.ABC):
-    """A layer that does the work of a fully connected one with other numbers.
+    """A layer that replaces a fully connected one with fewer numbers.
 
-    All its parameters count as weights, vectors too, except one named `bias`. What can be computed again from its
-    settings, such as a permutation from a seed, is a buffer that no state dict holds, and costs nothing.
+    All its parameters count as weights, vectors too, except one named `bias`. What follows from the
+    settings, such as a permutation from a seed, is a non-persistent buffer and costs nothing.
     """
 
     stands_for: tuple[int, int]
@@ -19,10 +19,15 @@ class StandIn(nn.Module, abc.ABC):
 
     @property
     def num_values(self) -> int:
-        """Numbers that it stores, the bias left out."""
+        """Numbers that it stores, without the bias."""
         return sum(each.numel() for name, each in self.named_parameters() if name != "bias")
 
     @property
     def num_indices(self) -> int:
-        """Numbers of 32 bits that it stores beside its values to say where they belong; none unless overridden."""
+        """32-bit indices that it stores in addition to its values."""
         return 0
+
+
+def stand_ins(model: nn.Module) -> dict[str, StandIn]:
+    """The stand-ins of a model by name."""
+    return {name: each for name, each in model.named_modules() if isinstance(each, StandIn)}

@@ -6,9 +6,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from .wrap import Layer
+from sparsegate.gates import OPEN_ABOVE
 
-OPEN_ABOVE = 0.5
+from .wrap import Layer
 
 
 class GatedUnits(nn.Module):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -11,30 +12,30 @@ from torch.optim import Optimizer
 from sparsegate.schedule import cosine
 from sparsegate_lab.layers import Acdc as AcdcLayer
 from sparsegate_lab.layers import linears, replace_
-from sparsegate_lab.method import Method
+from sparsegate_lab.method import Method, Training, scale_lr_
 
 
 @dataclass(frozen=True)
 class Acdc(Method):
     """Trains a network whose chosen layers are ACDC cascades from the start."""
 
-    # Differs from Moczulski et al. 2015: 1. one learning rate for A and D, where theirs are 24 and 12 times the
-    # network's.
+    # Differs from Moczulski et al. 2015: 1. one learning rate for A and D, where theirs are 24 and
+    # 12 times the network's.
 
     depth: int = 12
-    """Steps A C D C^-1 of a cascade."""
+    """Number of steps A C D C^-1 of a cascade."""
 
     width: int | None = None
-    """Numbers that a cascade works on; None: the layer's larger side."""
+    """Width of a cascade; None: the larger side of the layer."""
 
     only: tuple[str, ...] = ("fc1.*",)
     """Patterns of the fully connected weights that are replaced."""
 
     diagonal_lr: float = 0.3
-    """First learning rate of the diagonals, which have no weight decay; a cosine takes it to zero."""
+    """Initial learning rate of the diagonals, without weight decay; falls along a cosine."""
 
     permutation: int = 0
-    """Seed of the permutations; with it they need not be stored."""
+    """Seed of the permutations, which are not stored."""
 
     def __post_init__(self) -> None:
         if self.depth < 1:
@@ -42,26 +43,27 @@ class Acdc(Method):
         if not self.diagonal_lr > 0:
             raise ValueError(f"diagonal_lr is above zero, got {self.diagonal_lr}")
 
-    def prepare(self, model: nn.Module) -> nn.Module:
-        """Puts cascades in the place of the chosen layers."""
-        for place, layer in enumerate(linears(model, self.only).values()):
-            seed = self.permutation + place
+    def prepare(self, model: nn.Module, progress: float = 0.0) -> nn.Module:
+        """Replaces the chosen layers with cascades."""
+        for index, layer in enumerate(linears(model, self.only).values()):
+            seed = self.permutation + index
             replace_(model, layer, AcdcLayer(layer, depth=self.depth, width=self.width, seed=seed))
         return model
 
-    def weights(self, model: nn.Module) -> list[nn.Parameter]:
-        """Everything but the diagonals."""
-        diagonals = set(_diagonals(model))
-        return [each for each in model.parameters() if each not in diagonals]
+    def optimizers(self, model: nn.Module, training: Training) -> list[Optimizer]:
+        """The run's SGD, and one for the diagonals without weight decay."""
+        diagonals = _diagonals(model)
+        others = [each for each in model.parameters() if each not in set(diagonals)]
+        own = torch.optim.SGD(diagonals, lr=self.diagonal_lr, momentum=0.9)
+        return [training.sgd(others), own]
 
-    def optimizer(self, model: nn.Module) -> Optimizer:
-        """The diagonals' own, without weight decay."""
-        return torch.optim.SGD(_diagonals(model), lr=self.diagonal_lr, momentum=0.9)
-
-    def before_step(self, model: nn.Module, optimizer: Optimizer | None, progress: float) -> None:
-        """Sets the diagonals' learning rate."""
-        assert optimizer is not None
-        for group in optimizer.param_groups:
+    def before_step(
+        self, model: nn.Module, optimizers: Sequence[Optimizer], progress: float
+    ) -> None:
+        """Lets both learning rates follow a cosine."""
+        weights, diagonals = optimizers
+        scale_lr_(weights, cosine(progress))
+        for group in diagonals.param_groups:
             group["lr"] = self.diagonal_lr * cosine(progress)
 
     def finish(self, model: nn.Module) -> nn.Module:

@@ -1,8 +1,9 @@
-"""Architecture learning: Srinivas and Babu, Learning Neural Network Architectures using Backpropagation, 2015."""
+"""Srinivas and Babu, Learning Neural Network Architectures using Backpropagation, 2015."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -24,70 +25,73 @@ from sparsegate_lab.layers import (
     unwrap_,
     wrap_,
 )
-from sparsegate_lab.method import Judge, Method
+from sparsegate_lab.method import Judge, Method, Training, scale_lr_
 
 
 @dataclass(frozen=True)
 class Architecture(Method):
-    """A gate for every unit, learned with the weights: how wide each layer is, is learned too."""
+    """Learns the width of every layer: a gate on every unit, trained with the weights."""
 
-    # Differs from Srinivas and Babu 2015: 1. prices are means over all units, or over the weights that hang on them;
-    # theirs are sums with a factor for each layer. 2. only fully connected layers have a gate for the
-    # depth, and one that became linear is written with two rectified units for each, so that the network stays the
-    # one that was asked for. 3. the gates have an optimiser of their own, a ramp of the price, and stand still at
-    # the end.
+    # Differs from Srinivas and Babu 2015: 1. penalties are means over all units, or over their
+    # weights; theirs are sums with a factor for each layer. 2. only fully connected layers have a
+    # gate for the depth, and one that became linear is written with two rectified units for each
+    # unit, so that the architecture stays the same. 3. the gates have a separate optimizer, a ramp
+    # of the penalty, and are frozen at the end.
 
     count: float = 0.5
-    """Price of the units: what the network at full width would add to the loss, in nats."""
+    """Penalty on the units: what the network at full width would add to the loss, in nats."""
 
     bimodal: float = 0.0
-    """Price of gates that are undecided: w (1 - w), at most a quarter of this."""
+    """Penalty on undecided gates: this times w (1 - w)."""
 
     per: Literal["unit", "weight"] = "unit"
-    """What is priced: every unit alike, or every weight that a unit has in its layer and in the one after it."""
+    """What is counted: every unit equally, or the weights that a unit has in two layers."""
 
     depth: float = 0.0
-    """Price of the depth: what all rectifiers of fully connected layers would add to the loss, in nats; 0: no gates."""
+    """Penalty on the rectifiers of fully connected layers, in nats; 0: they have no gates."""
 
     start: float = 0.9
-    """The gates' first value; a unit speaks above one half. Gates of rectifiers start at one minus it."""
+    """Initial value of the gates; a unit is active above 0.5. Rectifiers start at 1 minus it."""
 
     gate_lr: float = 0.1
-    """The gates' first learning rate (SGD with momentum); a cosine takes it to zero."""
+    """Initial learning rate of the gates (SGD with momentum); it follows a cosine to zero."""
 
     gate_momentum: float = 0.9
-    """The gates' momentum."""
+    """Momentum of the gates."""
 
     ramp: float = 0.5
-    """Fraction of training over which the price rises from zero to its full height."""
+    """Fraction of training over which the penalty rises from zero to its full weight."""
 
     freeze: float = 0.8
-    """Fraction of training after which the gates stand still and only the weights move."""
+    """Fraction of training before the gates are frozen and only the weights train on."""
 
     def __post_init__(self) -> None:
         if self.per not in ("unit", "weight"):
             raise ValueError(f"per is unit or weight, got {self.per!r}")
         if not (self.count >= 0 and self.bimodal >= 0 and self.depth >= 0):
             raise ValueError(
-                f"prices are zero or more, got count={self.count}, bimodal={self.bimodal}, depth={self.depth}"
+                "count, bimodal and depth are zero or more, "
+                f"got count={self.count}, bimodal={self.bimodal}, depth={self.depth}"
             )
         if not 0 <= self.start <= 1:
             raise ValueError(f"start is a gate, a number in [0, 1], got {self.start}")
         if not (self.gate_lr > 0 and 0 <= self.gate_momentum < 1):
             raise ValueError(
-                f"gate_lr is above zero and gate_momentum in [0, 1), got {self.gate_lr} and {self.gate_momentum}"
+                "gate_lr is above zero and gate_momentum in [0, 1), "
+                f"got {self.gate_lr} and {self.gate_momentum}"
             )
         if not (0 <= self.ramp <= 1 and 0 < self.freeze <= 1):
             raise ValueError(
                 f"ramp is in [0, 1] and freeze in (0, 1], got ramp={self.ramp}, freeze={self.freeze}"
             )
 
-    def prepare(self, model: nn.Module) -> nn.Module:
-        """Puts gates on the units of every Linear and Conv but the last, whose units are the answer."""
+    def prepare(self, model: nn.Module, progress: float = 0.0) -> nn.Module:
+        """Adds gates to the units of every Linear and Conv layer except the last one."""
         layers = list(layers_of(model).items())
         if len(layers) < 2:
             raise ValueError(
-                "architecture needs a layer before the last one: the last one's units are the answer"
+                "architecture needs at least two layers, because the last one gets no gates; got "
+                f"{len(layers)}"
             )
         readers = _readers(model) if self.depth else {}
         wrap_(model, {name: GatedUnits(layer, start=self.start) for name, layer in layers[:-1]})
@@ -96,23 +100,25 @@ class Architecture(Method):
             wrap_(model, {name: gated, reader: Lowered(model.get_submodule(reader), of=gated)})
         return model
 
-    def weights(self, model: nn.Module) -> list[nn.Parameter]:
-        """Everything but the gates."""
-        ours = {id(gate) for gate in _gates(model)}
-        return [parameter for parameter in model.parameters() if id(parameter) not in ours]
+    def optimizers(self, model: nn.Module, training: Training) -> list[Optimizer]:
+        """The run's SGD on the weights, and another one on the gates."""
+        gates = _gates(model)
+        ids = {id(gate) for gate in gates}
+        weights = [parameter for parameter in model.parameters() if id(parameter) not in ids]
+        own = torch.optim.SGD(gates, lr=self.gate_lr, momentum=self.gate_momentum)
+        return [training.sgd(weights), own]
 
-    def optimizer(self, model: nn.Module) -> Optimizer:
-        """SGD on the gates."""
-        return torch.optim.SGD(_gates(model), lr=self.gate_lr, momentum=self.gate_momentum)
-
-    def before_step(self, model: nn.Module, optimizer: Optimizer | None, progress: float) -> None:
-        """Sets the gates' learning rate for this moment."""
-        assert optimizer is not None
-        for group in optimizer.param_groups:
+    def before_step(
+        self, model: nn.Module, optimizers: Sequence[Optimizer], progress: float
+    ) -> None:
+        """Lets both learning rates follow a cosine; that of the gates ends at `freeze`."""
+        weights, gates = optimizers
+        scale_lr_(weights, cosine(progress))
+        for group in gates.param_groups:
             group["lr"] = self.gate_lr * cosine(progress, until=self.freeze)
 
     def loss_term(self, model: nn.Module, progress: float) -> Tensor:
-        """The price of the units that speak, of rectifiers that bend, and of all that are undecided."""
+        """The penalty on active units, on rectifiers, and on undecided gates."""
         prices = [
             share * (self.count * each.gate + self.bimodal * each.gate * (1 - each.gate)).mean()
             for each, share in zip(_gated(model), self._shares(model), strict=True)
@@ -130,15 +136,15 @@ class Architecture(Method):
             gate.clamp_(0.0, 1.0)
 
     def after_epoch(self, model: nn.Module, judge: Judge, progress: float) -> None:
-        """Says so if a layer has fallen silent."""
+        """Warns if no unit of a layer is active."""
         for name, module in model.named_modules():
             if isinstance(module, GatedUnits) and not bool(module.open().any()):
                 warnings.warn(
-                    f"all units of {name} are silent; lower count or gate_lr", stacklevel=2
+                    f"all units of {name} are inactive; lower count or gate_lr", stacklevel=2
                 )
 
     def finish(self, model: nn.Module) -> nn.Module:
-        """An ordinary model without what silent units read and what reads them; `sg.shrink` makes it narrow."""
+        """An ordinary model in which all weights of inactive units are zero; `sg.shrink` narrows it."""
         linear = [
             name
             for name, each in model.named_modules()
@@ -147,18 +153,16 @@ class Architecture(Method):
         for kind in (GatedRectifier, Lowered):
             unwrap_(model, kind, lambda wrapper: wrapper.inner)  # type: ignore[arg-type,return-value]
         unwrap_(model, GatedUnits, lambda gated: gated.without_gates())  # type: ignore[operator]
-        for name in reversed(
-            linear
-        ):  # the last first: one before it then has fewer readers to serve
+        for name in reversed(linear):  # last first: the layer before then has fewer readers
             straighten_(model.get_submodule(name), linear_readers(model, name)[0])  # type: ignore[arg-type]
         shape = getattr(model, "image_shape", None)
-        if shape is not None:  # who reads a silent unit is seen by running the model
+        if shape is not None:  # running the model shows which layers read an inactive unit
             example = next(model.parameters()).new_zeros(1, *shape)
             remove_dead_paths(model, example)
         return model
 
     def _shares(self, model: nn.Module) -> list[float]:
-        """What a gated layer at full width costs, as a fraction of the whole price."""
+        """The share of the penalty of each gated layer at full width."""
         if self.per == "unit":
             widths = [len(each.gate) for each in _gated(model)]
             return [width / sum(widths) for width in widths]
@@ -181,7 +185,7 @@ def _gates(model: nn.Module) -> list[nn.Parameter]:
 def _readers(model: nn.Module) -> dict[str, str]:
     """The fully connected layers that may become linear, each with the only layer that reads it.
 
-    Twice the reader's units must fit into a layer, since a linear unit is written as two rectified ones.
+    A linear unit is written as two rectified ones, so the layer needs twice the reader's units.
     """
     names = {module: name for name, module in model.named_modules()}
     found = {}
@@ -193,7 +197,7 @@ def _readers(model: nn.Module) -> dict[str, str]:
             found[name] = names[reader]
     if not found:
         raise ValueError(
-            "a gate for the depth needs a fully connected layer that is rectified and then read by one fully connected "
-            "layer of half its size at most, and the model has none; set depth to 0"
+            "a gate for the depth needs a rectified fully connected layer that is read by one fully "
+            "connected layer of at most half its size, and the model has none; set depth to 0"
         )
     return found

@@ -19,12 +19,12 @@ class Circulant(Method):
     """Patterns of the fully connected weights that are replaced."""
 
     signs: int = 0
-    """Seed of the random signs of the inputs; with it they need not be stored."""
+    """Seed of the random signs of the inputs, which are not stored."""
 
-    def prepare(self, model: nn.Module) -> nn.Module:
-        """Puts circulant layers in the place of the chosen ones."""
-        for place, layer in enumerate(linears(model, self.only).values()):
-            replace_(model, layer, CirculantLayer(layer, seed=self.signs + place))
+    def prepare(self, model: nn.Module, progress: float = 0.0) -> nn.Module:
+        """Replaces the chosen layers with circulant ones."""
+        for index, layer in enumerate(linears(model, self.only).values()):
+            replace_(model, layer, CirculantLayer(layer, seed=self.signs + index))
         return model
 
     def finish(self, model: nn.Module) -> nn.Module:

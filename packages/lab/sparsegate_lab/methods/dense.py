@@ -12,11 +12,11 @@ from sparsegate_lab.method import Method
 
 @dataclass(frozen=True)
 class Dense(Method):
-    """Trains the network as it is."""
+    """Trains the network without making it smaller."""
 
     shards: ClassVar[bool] = True
 
-    def prepare(self, model: nn.Module) -> nn.Module:
+    def prepare(self, model: nn.Module, progress: float = 0.0) -> nn.Module:
         """The model itself."""
         return model
 

@@ -17,30 +17,28 @@ class Fastfood(Method):
     """Trains a network whose chosen layers are adaptive Fastfood transforms from the start."""
 
     features: int | None = None
-    """Outputs of a chosen layer, whose readers are resized, 1024 for Fastfood-1024; None: as many as before."""
+    """Outputs of a chosen layer, 1024 for Fastfood-1024; None: unchanged. Its readers are resized."""
 
     only: tuple[str, ...] = ("fc1.*",)
     """Patterns of the fully connected weights that are replaced."""
 
     permutation: int = 0
-    """Seed of the permutations; with it they need not be stored."""
+    """Seed of the permutations, which are not stored."""
 
     def __post_init__(self) -> None:
         if self.features is not None and self.features < 1:
             raise ValueError(f"features is at least 1, got {self.features}")
 
-    def prepare(self, model: nn.Module) -> nn.Module:
-        """Puts transforms in the place of the chosen layers."""
+    def prepare(self, model: nn.Module, progress: float = 0.0) -> nn.Module:
+        """Replaces the chosen layers with transforms."""
         chosen = linears(model, self.only)
-        readers = (
-            {name: linear_readers(model, name) for name in chosen}
-            if self.features is not None
-            else {}
-        )
-        for place, (name, layer) in enumerate(chosen.items()):
+        readers = {}
+        if self.features is not None:
+            readers = {name: linear_readers(model, name) for name in chosen}
+        for index, (name, layer) in enumerate(chosen.items()):
             for reader in readers.get(name, []):
                 self._resize_(model, reader, chosen)
-            new = FastfoodLayer(layer, features=self.features, seed=self.permutation + place)
+            new = FastfoodLayer(layer, features=self.features, seed=self.permutation + index)
             replace_(model, layer, new)
         return model
 
@@ -52,7 +50,8 @@ class Fastfood(Method):
         assert self.features is not None
         if any(reader is layer for layer in chosen.values()):
             raise ValueError(
-                "features resizes the layer that reads them, which only= replaces, too; choose one of the two"
+                "features resizes the layer that reads them, and only= replaces that layer too; "
+                "leave one of the two out"
             )
         wider = nn.Linear(self.features, reader.out_features, bias=reader.bias is not None)
         replace_(model, reader, Resized(reader, by=wider))

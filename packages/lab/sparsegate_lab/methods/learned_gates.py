@@ -1,7 +1,8 @@
-"""Learned gates, the method of the paper: Srinivas, Subramanya and Babu, Training Sparse Neural Networks, 2016."""
+"""Learned gates: Srinivas, Subramanya and Babu, Training Sparse Neural Networks, 2016."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import ClassVar, Literal
 
@@ -9,7 +10,6 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from sparsegate.fused import GatedSGD, take_over_
 from sparsegate.gates import (
     Constant,
     Draw,
@@ -24,70 +24,71 @@ from sparsegate.gates import (
     require_gates,
     weights,
 )
-from sparsegate.optimizer import GateSGD
+from sparsegate.optimizers import GatedSGD, GateSGD, take_over_
 from sparsegate.price import Penalty
 from sparsegate.schedule import cosine, ramp
 from sparsegate.sharded import whole
 from sparsegate.target import Target
 from sparsegate_lab.layers import fade_dropout_, restore_dropout_, set_left_
-from sparsegate_lab.method import Judge, Method
+from sparsegate_lab.method import Judge, Method, Training, scale_lr_
 
-TARGETS_OWN = ("penalty", "gate_lr", "ramp", "freeze")  # what a target finds or says itself
+SET_BY_TARGET = ("penalty", "gate_lr", "ramp", "freeze")
 DRAWS: dict[str, Draw] = {"threshold": Threshold(), "sample": Sample()}
 UPDATES = ("apart", "together", "small")
-CONNECTED = 2  # dimensions of a fully connected layer's weights
+CONNECTED = 2  # number of dimensions of a fully connected layer's weights
 
 
 @dataclass(frozen=True)
 class LearnedGates(Method):
-    """A gate on every weight, learned together with the weights."""
+    """Learns a gate on every weight, together with the weights."""
 
     shards: ClassVar[bool] = True
 
-    # Differs from the paper: 1. the price is a mean over all gates, not a sum. 2. the gates have an optimiser and a
-    # learning rate of their own. 3. the price rises over the first part of training. 4. the gates stop before the end.
+    # Differs from the paper: 1. the penalty is a mean over all gates, not a sum. 2. the gates have a
+    # separate optimizer and learning rate. 3. the penalty rises over the first part of training.
+    # 4. the gates are frozen before the end.
 
     penalty: Penalty = field(default_factory=Penalty)
-    """What open and undecided gates cost."""
+    """Penalty on open and on undecided gates."""
 
     draw: Literal["threshold", "sample"] = "threshold"
-    """How the mask comes from the gates in training: thresholded at 0.5, or drawn with the gate as probability."""
+    """How training gets the mask: threshold the gates at 0.5, or sample them as probabilities."""
 
     start: float = 0.6
-    """The gates' first value."""
+    """Initial value of the gates."""
 
     keep: float | None = None
-    """For pretrained weights: the fraction of each layer's largest weights that start open, the others at 0.49."""
+    """For pretrained weights: fraction of each layer's largest weights whose gates start open."""
 
     keeps: tuple[tuple[str, float], ...] = ()
-    """Fractions for weights with names like these, such as conv* 1.0; the first counts; graded, keep or start else."""
+    """`keep` by name pattern, such as conv* 1.0; the first match counts."""
 
     graded: bool = False
-    """For pretrained weights: gates not in keeps start open, lower if a weight matters less in its layer (LAMP)."""
+    """For pretrained weights: gates start open, lower for less important weights (LAMP)."""
 
     only: tuple[str, ...] = ("*",)
     """Patterns of the weights that get gates, such as fc1.*"""
 
     gate_lr: float = 3.0
-    """The gates' first learning rate; a cosine takes it to zero."""
+    """Initial learning rate of the gates; it follows a cosine to zero."""
 
     gate_momentum: float = 0.9
-    """The gates' momentum."""
+    """Momentum of the gates."""
 
     ramp: float = 0.5
-    """Fraction of training over which the price rises from zero to its full height."""
+    """Fraction of training over which the penalty rises from zero to its full weight."""
 
     freeze: float = 0.9
-    """Fraction of training after which the gates stand still and only the weights move."""
+    """Fraction of training before the gates are frozen and only the weights train on."""
 
     fade: bool = False
-    """Let the network's own dropout fall with the weights left in fully connected layers, after every epoch."""
+    """Lower the network's dropout after every epoch, with the weights of fully connected layers."""
 
     update: Literal["apart", "together", "small"] = "apart"
-    """Weights and gates by two optimisers, by one in one pass (faster on a GPU), or that with gates in 16 bits."""
+    """Two optimizers, one for both (faster on a GPU), or one with 16-bit gates."""
 
     target: Target = field(default_factory=Target)
-    """What is wanted, in the place of penalty, gate_lr, ramp and freeze; nothing unless set."""
+    """The wanted size or accuracy, instead of penalty, gate_lr, ramp and freeze."""
 
     def __post_init__(self) -> None:
         self._start()
@@ -106,11 +107,12 @@ class LearnedGates(Method):
             )
         if not (self.gate_lr >= 0 and 0 <= self.gate_momentum < 1):
             raise ValueError(
-                f"gate_lr is zero or more and gate_momentum in [0, 1), got {self.gate_lr} and {self.gate_momentum}"
+                "gate_lr is zero or more and gate_momentum in [0, 1), "
+                f"got {self.gate_lr} and {self.gate_momentum}"
             )
 
-    def prepare(self, model: nn.Module) -> nn.Module:
-        """Puts gates on the chosen weights."""
+    def prepare(self, model: nn.Module, progress: float = 0.0) -> nn.Module:
+        """Adds gates to the chosen weights."""
         gate(model, draw=DRAWS[self.draw], start=self._start(), select=Select(names=self.only))
         if self.update != "apart":
             take_over_(model, small=self.update == "small")
@@ -119,62 +121,41 @@ class LearnedGates(Method):
             self._fade_(model)
         return model
 
-    def weights(self, model: nn.Module) -> list[nn.Parameter]:
-        """Everything but the gates."""
-        return weights(model)
-
-    def sgd(
-        self, model: nn.Module, *, lr: float, momentum: float, weight_decay: float
-    ) -> Optimizer:
-        """SGD on the weights, or on weights and gates together."""
-        if self.update == "apart":
-            return super().sgd(model, lr=lr, momentum=momentum, weight_decay=weight_decay)
-        return GatedSGD(
-            model,
-            lr=lr,
-            momentum=momentum,
-            weight_decay=weight_decay,
-            gate_lr=self.gate_lr,
-            gate_momentum=self.gate_momentum,
-            penalty=self.penalty,
-        )
-
-    def optimizer(self, model: nn.Module) -> Optimizer | None:
-        """The gates' own optimiser, which adds the price, if it is apart."""
-        if self.update != "apart":
-            return None
-        if self.target:
-            return GateSGD(model, momentum=self.gate_momentum)
-        return GateSGD(model, lr=self.gate_lr, momentum=self.gate_momentum, penalty=self.penalty)
-
-    def set_out(
-        self, model: nn.Module, optimizer: Optimizer | None, judge: Judge, steps: int
-    ) -> None:
-        """Gives the gates' optimiser its target."""
-        if self.target:
-            assert isinstance(optimizer, GateSGD)
-            optimizer.aim(model, self.target, steps=steps, judge=judge.accuracy)
-
-    def settles_at(self) -> float:
-        """When the gates stand still."""
+    @property
+    def freezes_at(self) -> float:
+        """Progress from which the gates are frozen."""
         return self.target.freeze if self.target else self.freeze
 
-    def remarks(self, optimizer: Optimizer | None) -> tuple[str, ...]:
-        """The price that a target led to, and the way that it took."""
-        if not self.target or not isinstance(optimizer, GateSGD):
-            return ()
-        return str(optimizer.found), optimizer.found.how_to_repeat
+    def optimizers(self, model: nn.Module, training: Training) -> list[Optimizer]:
+        """The run's SGD on the weights and one optimizer for the gates, or one for both."""
+        if self.update == "apart":
+            return [training.sgd(weights(model)), self._gate_optimizer(model, training)]
+        return [
+            GatedSGD(
+                model,
+                lr=training.lr,
+                momentum=training.momentum,
+                weight_decay=training.weight_decay,
+                gate_lr=self.gate_lr,
+                gate_momentum=self.gate_momentum,
+                penalty=self.penalty,
+            )
+        ]
 
-    def before_step(self, model: nn.Module, optimizer: Optimizer | None, progress: float) -> None:
-        """Sets the price and the gates' learning rate for this moment."""
+    def before_step(
+        self, model: nn.Module, optimizers: Sequence[Optimizer], progress: float
+    ) -> None:
+        """Sets both learning rates and the factor on the penalty; a target sets the last two."""
+        scale_lr_(optimizers[0], cosine(progress))
         if self.target:
             return
-        assert isinstance(optimizer, GateSGD | GatedSGD)
-        optimizer.price = ramp(progress, over=self.ramp)
-        optimizer.gate_lr = self.gate_lr * cosine(progress, until=self.freeze)
+        gates = optimizers[-1]
+        assert isinstance(gates, GateSGD | GatedSGD)
+        gates.price = ramp(progress, over=self.ramp)
+        gates.gate_lr = self.gate_lr * cosine(progress, until=self.freeze)
 
     def after_epoch(self, model: nn.Module, judge: Judge, progress: float) -> None:
-        """Lets dropout fade."""
+        """Lowers the dropout."""
         if self.fade:
             self._fade_(model)
 
@@ -183,48 +164,57 @@ class LearnedGates(Method):
         restore_dropout_(model)
         return finish(model)
 
+    def _gate_optimizer(self, model: nn.Module, training: Training) -> GateSGD:
+        if not self.target:
+            momentum = self.gate_momentum
+            return GateSGD(model, lr=self.gate_lr, momentum=momentum, penalty=self.penalty)
+        return GateSGD(
+            model,
+            momentum=self.gate_momentum,
+            target=self.target,
+            steps=training.steps,
+            judge=training.judge.accuracy,
+        )
+
     @torch.no_grad()
     def _fade_(self, model: nn.Module) -> None:
         connected = [each for each in require_gates(model).values() if each.gate.ndim == CONNECTED]
         if not connected:
             raise ValueError(
-                "dropout fades with fully connected layers, and none has gates; leave fade out"
+                "fade follows the gates of fully connected layers, and none has gates; leave fade out"
             )
         left = sum(whole(each.draw.keep(each.gate)) * each.gate.numel() for each in connected)
         set_left_(model, left / sum(each.gate.numel() for each in connected))
 
     def _check_target(self) -> None:
-        kinds = {each.name: each for each in fields(self)}
-        defaults = {
-            name: Penalty() if name == "penalty" else kinds[name].default for name in TARGETS_OWN
-        }
-        idle = [name for name, value in defaults.items() if getattr(self, name) != value]
-        if self.target and idle:
+        if self.target:
+            self._check_with_target()
+        elif self.target != Target():
+            parts = _changed(self.target, [each.name for each in fields(Target)])
             raise ValueError(
-                f"with a target, {' and '.join(idle)} would have no effect; leave one or the other out"
-            )
-        if not self.target and self.target != Target():
-            parts = [
-                each.name
-                for each in fields(Target)
-                if getattr(self.target, each.name) != each.default
-            ]
-            raise ValueError(
-                f"{' and '.join(parts)} of a target would have no effect; ask for keep, weights or another"
+                f"{' and '.join(parts)} of a target would have no effect; "
+                "ask for keep, weights or another"
             )
         if self.target.listen and (self.graded or self.keep is not None or self.keeps):
             raise ValueError(
-                "gates that listen get their places from the loss; leave keep, keeps and graded out"
+                "with listen the loss says which gates open; leave keep, keeps and graded out"
             )
-        if self.target and self.update != "apart":
+
+    def _check_with_target(self) -> None:
+        if idle := _changed(self, SET_BY_TARGET):
             raise ValueError(
-                f"a target moves the gates by themselves, got update {self.update}; use update apart"
+                f"with a target, {' and '.join(idle)} would have no effect; leave one or the other out"
+            )
+        if self.update != "apart":
+            raise ValueError(
+                f"a target needs a separate optimizer for the gates, got update {self.update}; "
+                "use update apart"
             )
 
     def _start(self) -> Start | dict[str, Start]:
         if self.graded and self.keep is not None:
             raise ValueError(
-                "graded gates all start open, and keep closes some; leave one out, or use keeps for some"
+                "graded opens all gates, and keep closes some; leave one out, or use keeps for some"
             )
         others: Start = Graded() if self.graded else Constant(self.start)
         if self.keep is not None:
@@ -233,3 +223,12 @@ class LearnedGates(Method):
             pattern: LargestWeights(keep=keep) for pattern, keep in self.keeps
         }
         return {**named, "*": others} if named else others
+
+
+def _changed(settings: LearnedGates | Target, names: Sequence[str]) -> list[str]:
+    """Those of some settings that are not at their default."""
+    defaults = {
+        each.name: Penalty() if each.name == "penalty" else each.default
+        for each in fields(settings)
+    }
+    return [name for name in names if getattr(settings, name) != defaults[name]]

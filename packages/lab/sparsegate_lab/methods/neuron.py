@@ -1,4 +1,4 @@
-"""Merging of similar neurons without data: Srinivas and Babu, Data-free Parameter Pruning, 2015."""
+"""Merging of similar neurons: Srinivas and Babu, Data-free Parameter Pruning, 2015."""
 
 from __future__ import annotations
 
@@ -9,47 +9,54 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from sparsegate.graph import linear_readers
-from sparsegate_lab.layers import Resized, linears, replace_
-from sparsegate_lab.method import Method
+from sparsegate_lab.layers import Resized, linears, replace_, stand_ins
+from sparsegate_lab.method import Judge, Method
 
 
 @dataclass(frozen=True)
 class Neuron(Method):
-    """Trains the dense network, then merges the neurons of chosen layers that do nearly the same."""
+    """Trains densely, then merges neurons of chosen layers that compute nearly the same."""
 
-    # Differs from Srinivas and Babu 2015: 1. how many neurons stay is a setting; the paper reads the number off the
-    # curve of saliencies. 2. several layers may be merged, in their order.
+    # Differs from Srinivas and Babu 2015: 1. the number of remaining neurons is a setting; the paper
+    # reads it off the curve of saliencies. 2. several layers may be merged, in their order.
 
     keep: float = 0.7
-    """Fraction of a chosen layer's neurons that stay."""
+    """Fraction of a chosen layer's neurons that remain."""
 
     only: tuple[str, ...] = ("fc1.*",)
     """Patterns of the fully connected weights whose neurons are merged."""
 
     at: float = 1.0
-    """Fraction of training after which neurons are merged; 1 trains no more after it, as the paper does."""
+    """Fraction of training before neurons are merged; 1, as in the paper, trains no further."""
 
     def __post_init__(self) -> None:
         if not 0 < self.keep <= 1:
             raise ValueError(
-                f"keep is a fraction in (0, 1], got {self.keep}; to keep 30 % of the neurons write keep=0.3"
+                f"keep is a fraction in (0, 1], got {self.keep}; for 30 % of the neurons write keep=0.3"
             )
         if not 0 <= self.at <= 1:
             raise ValueError(f"at is a fraction of training in [0, 1], got {self.at}")
 
-    def prepare(self, model: nn.Module) -> nn.Module:
-        """The dense model, if the neurons of the chosen layers can be merged."""
+    def prepare(self, model: nn.Module, progress: float = 0.0) -> nn.Module:
+        """Checks the layers; a resumed run gets the smaller layers if it had them."""
         for name in linears(model, self.only):
             linear_readers(model, name)
+        self._shrink_(model, progress)
         return model
 
-    def rebuild_at(self) -> float:
-        """The end of the dense training."""
-        return self.at
+    def after_epoch(self, model: nn.Module, judge: Judge, progress: float) -> None:
+        """Merges neurons when it is time."""
+        self._shrink_(model, progress)
+
+    def finish(self, model: nn.Module) -> nn.Module:
+        """The model with its smaller layers."""
+        return model
 
     @torch.no_grad()
-    def rebuild(self, model: nn.Module) -> nn.Module:
-        """Puts smaller layers in the place of the chosen ones and of those that read them."""
+    def _shrink_(self, model: nn.Module, progress: float) -> None:
+        """Replaces the chosen layers, and the layers that read them, with smaller ones."""
+        if progress < self.at or stand_ins(model):
+            return
         before = {
             name: layer for name, layer in model.named_modules() if isinstance(layer, nn.Linear)
         }
@@ -60,11 +67,6 @@ class Neuron(Method):
             if new is not old:
                 assert isinstance(new, nn.Linear)
                 replace_(model, new, Resized(old, by=new))
-        return model
-
-    def finish(self, model: nn.Module) -> nn.Module:
-        """The model with its smaller layers."""
-        return model
 
     def _merge_(self, model: nn.Module, name: str) -> None:
         layer, readers = model.get_submodule(name), linear_readers(model, name)
@@ -93,13 +95,21 @@ def merged(
     outgoing: Float[Tensor, "outputs neurons"],
     num_kept: int,
 ) -> tuple[Int64[Tensor, " kept"], Float[Tensor, "outputs kept"]]:
-    """The neurons that stay, and what they now send on.
+    """Merges neurons pair by pair, cheapest first.
 
-    Again and again the neuron j goes that another, i, can replace at the least cost, `mean(a_j^2) |W_i - W_j|^2`; i
-    then sends what both sent.
+    Neuron j is merged into neuron i at the cost `mean(a_j^2) |W_i - W_j|^2`; i then sends what both
+    sent.
 
     >>> merged(torch.tensor([[1.0], [5.0], [1.0]]), torch.tensor([[2.0, 3.0, 4.0]]), 2)
     (tensor([0, 1]), tensor([[6., 3.]]))
+
+    Args:
+        incoming: one row of weights per neuron, W.
+        outgoing: the weights with which other neurons read them, a.
+        num_kept: how many neurons remain.
+
+    Returns:
+        The remaining neurons, and their new outgoing weights.
     """
     outgoing = outgoing.clone()
     distance = torch.cdist(incoming, incoming, compute_mode="donot_use_mm_for_euclid_dist").square()
@@ -116,10 +126,9 @@ def merged(
 
 
 def _cheapest(distance: Float[Tensor, "n n"], power: Float[Tensor, " n"]) -> tuple[int, int]:
-    """The neuron into which another is merged at the least cost, and that other."""
-    cost = torch.where(
-        distance.isinf(), torch.inf, distance * power
-    )  # where: infinity times zero is no number
+    """The cheapest merge: the neuron that remains, and the one that goes."""
+    # torch.where, because infinity times zero is NaN.
+    cost = torch.where(distance.isinf(), torch.inf, distance * power)
     return divmod(int(cost.argmin()), len(power))
 
 

@@ -2,93 +2,61 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap  # type: ignore[attr-defined]
 from torch.nn import functional as F
 
-from sparsegate.schedule import Rounds
-from sparsegate_lab.layers import (
-    add_masks,
-    apply_masks_,
-    cut_to_,
-    masks,
-    num_to_keep,
-    remove_masks,
-)
-from sparsegate_lab.method import Judge, Method
+from sparsegate_lab.layers import cut_to_, masks
+from sparsegate_lab.method import Judge
 
-CHUNK = 50  # images whose gradients are held at a time, each as large as the network
+from .pruning_rounds import PruningRounds
+
+CHUNK = 50  # images whose gradients are held at once, each as large as the network
 
 
 @dataclass(frozen=True)
-class OBD(Method):
-    """Cuts the weights whose loss is cheapest by the diagonal of the Hessian, and retrains; in rounds."""
+class OBD(PruningRounds):
+    """Prunes the weights that the diagonal of the Hessian says cost least; in rounds."""
 
-    # Differs from LeCun et al. 1989: 1. the diagonal is that of the Fisher matrix, of which labels are drawn from the
-    # network's own answers; for cross-entropy it equals the Gauss-Newton approximation that they use, in the mean.
-    # 2. they delete a few weights at a time by hand; here a fraction in each round.
-
-    keep: float = 0.08
-    """Fraction of weights that is left at the end, over all layers together."""
-
-    rounds: Rounds = field(default_factory=Rounds)
-    """When weights are cut."""
+    # Differs from LeCun et al. 1989: 1. the diagonal is that of the Fisher matrix, with labels
+    # drawn from the network's own predictions; for cross-entropy its mean equals the Gauss-Newton
+    # approximation that they use. 2. they delete a few weights at a time by hand; here each round
+    # removes a fraction.
 
     num_images: int = 500
-    """Training images by which the curvature is measured."""
+    """Number of training images that measure the curvature."""
 
     def __post_init__(self) -> None:
-        if not 0 < self.keep <= 1:
-            raise ValueError(
-                f"keep is a fraction in (0, 1], got {self.keep}; for 92 % sparsity write keep=0.08"
-            )
+        super().__post_init__()
         if self.num_images < 1:
-            raise ValueError(
-                f"the curvature needs one image at least, got num_images={self.num_images}"
-            )
+            raise ValueError(f"num_images is at least 1, got {self.num_images}")
 
-    def prepare(self, model: nn.Module) -> nn.Module:
-        """Puts masks beside all weights."""
-        return add_masks(model)
-
-    def lr_factor(self, progress: float) -> float:
-        """One cosine for dense training, another for retraining."""
-        return self.rounds.lr_factor(progress)
-
-    def after_step(self, model: nn.Module, progress: float) -> None:
-        """Keeps removed weights at zero."""
-        apply_masks_(model)
-
-    def after_epoch(self, model: nn.Module, judge: Judge, progress: float) -> None:
-        """Measures the curvature and cuts, if it is time."""
-        keep = self.rounds.keep(progress, of=self.keep)
-        if num_to_keep(model, keep) is not None:
-            curves = curvature(model, list(masks(model)), judge.images(self.num_images))
-            weights = {name: each.weight.detach() for name, each in masks(model).items()}
-            cut_to_(
-                model,
-                keep,
-                {name: curves[name] * weight**2 / 2 for name, weight in weights.items()},
-            )
-
-    def finish(self, model: nn.Module) -> nn.Module:
-        """An ordinary model with exact zeros."""
-        return remove_masks(model)
+    def cut_(self, model: nn.Module, judge: Judge, keep: float) -> None:
+        """Measures the curvature and removes the weights of the lowest saliency."""
+        curves = curvature(model, list(masks(model)), judge.images(self.num_images))
+        weights = {name: each.weight.detach() for name, each in masks(model).items()}
+        saliency = {name: curves[name] * weight**2 / 2 for name, weight in weights.items()}
+        cut_to_(model, keep, saliency)
 
 
 def curvature(model: nn.Module, names: list[str], images: Tensor) -> dict[str, Tensor]:
-    """The diagonal of the Fisher matrix for some of a model's weights, in eval, with labels that the model draws."""
+    """The diagonal of the Fisher matrix, in eval mode, with labels drawn from the predictions.
+
+    Args:
+        model: the model.
+        names: the weights to measure.
+        images: normalized images.
+    """
     was_training = model.training
     model.eval()
     weights = {name: weight.detach() for name, weight in model.named_parameters() if name in names}
     total = {name: torch.zeros_like(weight) for name, weight in weights.items()}
     slopes = vmap(grad(_loss_of_one, argnums=1), in_dims=(None, None, 0, 0))
-    draw = torch.Generator().manual_seed(
-        0
-    )  # on the CPU and fixed: every process must draw the same
+    # On the CPU with a fixed seed, so that every process draws the same labels.
+    draw = torch.Generator().manual_seed(0)
     for part in images.split(CHUNK):  # type: ignore[no-untyped-call]
         with torch.no_grad():
             chances = model(part).float().softmax(1).cpu()

@@ -12,77 +12,57 @@ from sparsegate.schedule import Rounds
 from sparsegate_lab.layers import (
     Layer,
     LayerHessian,
-    add_masks,
-    apply_masks_,
     cut_to_,
     layers_of,
     masks,
     measure_hessians,
-    num_to_keep,
-    remove_masks,
 )
-from sparsegate_lab.method import Judge, Method
+from sparsegate_lab.method import Judge
+
+from .pruning_rounds import PruningRounds
 
 
 @dataclass(frozen=True)
-class OBS(Method):
-    """Cuts the weights whose loss is cheapest by the inverse Hessian; the others make up for them; in rounds."""
+class OBS(PruningRounds):
+    """Prunes the weights that the inverse Hessian says cost least; the others compensate."""
 
-    # Differs from Hassibi and Stork 1993: 1. one Hessian for each unit of a layer, made of what the layer reads and of
-    # how strongly the loss feels the unit; weights of different units are taken as independent. 2. weights are
-    # cut many at a time, and the others are solved for at once, which equals their update for the whole set.
-    # 3. the network is retrained between rounds.
-
-    keep: float = 0.08
-    """Fraction of weights that is left at the end, over all layers together."""
+    # Differs from Hassibi and Stork 1993: 1. one Hessian for each unit of a layer, computed from
+    # the layer's inputs and the unit's effect on the loss; units are treated as independent.
+    # 2. many weights are removed at once, and the others are solved for together, which equals
+    # their update for the whole set. 3. the network is retrained between rounds.
 
     rounds: Rounds = field(default_factory=lambda: Rounds(count=2))
-    """When weights are cut."""
+    """When weights are removed."""
 
     parts: int = 1
-    """Cuts within a round, each with inverses of its own."""
+    """Cuts within a round; each computes new inverses."""
 
     num_images: int = 500
-    """Training images by which the Hessian is measured."""
+    """Number of training images that measure the Hessian."""
 
     damp: float = 0.01
-    """What is added to the Hessian's diagonal, as a fraction of its mean."""
+    """Value added to the Hessian's diagonal, as a fraction of its mean."""
 
     def __post_init__(self) -> None:
-        if not 0 < self.keep <= 1:
-            raise ValueError(
-                f"keep is a fraction in (0, 1], got {self.keep}; for 92 % sparsity write keep=0.08"
-            )
+        super().__post_init__()
         if not (self.parts >= 1 and self.num_images >= 1 and self.damp > 0):
             raise ValueError(
                 "parts and num_images are at least 1 and damp above zero, "
                 f"got {self.parts}, {self.num_images} and {self.damp}"
             )
 
-    def prepare(self, model: nn.Module) -> nn.Module:
-        """Puts masks beside all weights; refuses layers whose inputs it cannot see."""
+    def prepare(self, model: nn.Module, progress: float = 0.0) -> nn.Module:
+        """Adds a mask to every weight; refuses layers of which it cannot build a Hessian."""
         for name, layer in layers_of(model).items():
-            if not isinstance(layer, nn.Linear) and not (
-                isinstance(layer, nn.Conv2d) and layer.groups == 1
-            ):
+            is_plain_conv = isinstance(layer, nn.Conv2d) and layer.groups == 1
+            if not (isinstance(layer, nn.Linear) or is_plain_conv):
                 raise ValueError(
-                    f"obs knows Linear and ungrouped Conv2d, but {name} is a {layer}; use obd"
+                    f"obs supports Linear and ungrouped Conv2d, but {name} is a {layer}; use obd"
                 )
-        return add_masks(model)
+        return super().prepare(model)
 
-    def lr_factor(self, progress: float) -> float:
-        """One cosine for dense training, another for retraining."""
-        return self.rounds.lr_factor(progress)
-
-    def after_step(self, model: nn.Module, progress: float) -> None:
-        """Keeps removed weights at zero."""
-        apply_masks_(model)
-
-    def after_epoch(self, model: nn.Module, judge: Judge, progress: float) -> None:
-        """Measures the Hessian and cuts, if it is time."""
-        keep = self.rounds.keep(progress, of=self.keep)
-        if num_to_keep(model, keep) is None:
-            return
+    def cut_(self, model: nn.Module, judge: Judge, keep: float) -> None:
+        """Measures the Hessians and removes weights, in one or several parts."""
         layers = {f"{name}.weight": layer for name, layer in layers_of(model).items()}
         hessians = measure_hessians(layers, model, judge.images(self.num_images), self.damp)
         found = [each.mask for each in masks(model).values()]
@@ -90,16 +70,12 @@ class OBS(Method):
         for part in range(1, self.parts + 1):
             operate_(model, layers, hessians, left * (keep / left) ** (part / self.parts))
 
-    def finish(self, model: nn.Module) -> nn.Module:
-        """An ordinary model with exact zeros."""
-        return remove_masks(model)
-
 
 @torch.no_grad()
 def operate_(
     model: nn.Module, layers: dict[str, Layer], hessians: dict[str, LayerHessian], keep: float
 ) -> None:
-    """Cuts the cheapest weights of a masked model and lets the others of their units make up for them, in place."""
+    """Removes the cheapest weights of a masked model; the rest of each unit compensates, in place."""
     found = masks(model)
     before = {name: rows_with_bias(layers[name]) for name in found}
     scores = {}
@@ -110,24 +86,21 @@ def operate_(
         scores[name] = cost[:, : weight[0].numel()].reshape(weight.shape)
     cut_to_(model, keep, scores)
     for name, (_, weight, mask) in found.items():
-        rows = (
-            hessians[name].refit(before[name], live_with_bias(layers[name], mask)).to(weight.dtype)
-        )
+        live = live_with_bias(layers[name], mask)
+        rows = hessians[name].refit(before[name], live).to(weight.dtype)
         weight.copy_(rows[:, : weight[0].numel()].reshape(weight.shape))
         if (bias := layers[name].bias) is not None:
             bias.copy_(rows[:, -1])
 
 
 def rows_with_bias(layer: Layer) -> Tensor:
-    """A layer's weights as a row for every unit, its bias at the end, in double precision."""
+    """A layer's weights in double precision, one row per unit, with the bias as the last column."""
     rows = layer.weight.detach().double().flatten(1)
-    return (
-        rows
-        if layer.bias is None
-        else torch.cat([rows, layer.bias.detach().double().unsqueeze(1)], dim=1)
-    )
+    if layer.bias is None:
+        return rows
+    return torch.cat([rows, layer.bias.detach().double().unsqueeze(1)], dim=1)
 
 
 def live_with_bias(layer: Layer, mask: Tensor) -> Tensor:
-    """A layer's mask as a row for every unit; biases always live."""
+    """A layer's mask, one row per unit; the bias is never removed."""
     return mask.flatten(1) if layer.bias is None else F.pad(mask.flatten(1), (0, 1), value=True)

@@ -13,22 +13,22 @@ from sparsegate_lab.method import Method
 
 @dataclass(frozen=True)
 class Predicted(Method):
-    """Trains a network whose chosen layers learn some of their weights and predict the others."""
+    """Trains a network whose chosen layers learn some weights and predict the others."""
 
     keep: float = 0.25
     """Fraction of the pixels at which weights are learned."""
 
     width: float = 1.0
-    """Width of the kernel in pixels: how far a learned weight tells of its neighbours."""
+    """Width of the kernel in pixels: how far a learned weight predicts its neighbors."""
 
     channels: int | None = None
-    """Channels of the picture that a chosen layer reads; None: those of the last convolution before it, or one."""
+    """Channels of the image that a layer reads; None: those of the last convolution before it."""
 
     only: tuple[str, ...] = ("fc1.*",)
     """Patterns of the fully connected weights that are replaced."""
 
     pixels: int = 0
-    """Seed of the choice of pixels; with it the choice need not be stored."""
+    """Seed of the choice of pixels, which is not stored."""
 
     def __post_init__(self) -> None:
         if not 0 < self.keep <= 1:
@@ -38,12 +38,12 @@ class Predicted(Method):
         if not self.width > 0:
             raise ValueError(f"width is above zero, got {self.width}")
 
-    def prepare(self, model: nn.Module) -> nn.Module:
-        """Puts predicting layers in the place of the chosen ones."""
-        for place, (name, layer) in enumerate(linears(model, self.only).items()):
+    def prepare(self, model: nn.Module, progress: float = 0.0) -> nn.Module:
+        """Replaces the chosen layers with predicting ones."""
+        for index, (name, layer) in enumerate(linears(model, self.only).items()):
             channels = _channels(model, name) if self.channels is None else self.channels
             new = PredictedLayer(
-                layer, channels=channels, keep=self.keep, width=self.width, seed=self.pixels + place
+                layer, channels=channels, keep=self.keep, width=self.width, seed=self.pixels + index
             )
             replace_(model, layer, new)
         return model

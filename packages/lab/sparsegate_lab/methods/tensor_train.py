@@ -16,10 +16,10 @@ class TensorTrain(Method):
     """Trains a network whose chosen layers are tensor trains from the start."""
 
     rank: int = 8
-    """Rank between two cores."""
+    """Rank between neighboring cores."""
 
     modes: int = 4
-    """Cores of a layer: its inputs and outputs are seen as tensors with so many dimensions."""
+    """Number of cores of a layer: dimensions into which its inputs and outputs are split."""
 
     only: tuple[str, ...] = ("fc1.*",)
     """Patterns of the fully connected weights that are replaced."""
@@ -30,8 +30,8 @@ class TensorTrain(Method):
                 f"rank is at least 1 and modes at least 2, got rank={self.rank}, modes={self.modes}"
             )
 
-    def prepare(self, model: nn.Module) -> nn.Module:
-        """Puts tensor trains in the place of the chosen layers."""
+    def prepare(self, model: nn.Module, progress: float = 0.0) -> nn.Module:
+        """Replaces the chosen layers with tensor trains."""
         for layer in linears(model, self.only).values():
             replace_(model, layer, TensorTrainLayer(layer, modes=self.modes, rank=self.rank))
         return model

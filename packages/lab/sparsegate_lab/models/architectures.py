@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache, partial
+from functools import partial
 
 import torch
 from torch import nn
 
 from sparsegate.files import type_name
 from sparsegate_runtime.files import Shapes, register_architectures
+
+_names: dict[type[nn.Module], frozenset[str]] = {}
 
 
 def shapes_of(model: type[nn.Module], num_classes: int) -> Shapes:
@@ -23,7 +25,9 @@ def match(models: Mapping[str, type[nn.Module]], shapes: Shapes) -> tuple[str, i
     """Name and number of classes of the model that has these tensors, in any order."""
     classes = list(shapes.values())[-1][1][:1] if shapes else ()
     for name, model in models.items() if classes else ():
-        if shapes.keys() == _names_of(model) and shapes_of(model, classes[0]) == shapes:
+        if model not in _names:  # building all models takes 0.1 s
+            _names[model] = frozenset(shapes_of(model, 2))
+        if shapes.keys() == _names[model] and shapes_of(model, classes[0]) == shapes:
             return name, classes[0]
     return None
 
@@ -31,8 +35,3 @@ def match(models: Mapping[str, type[nn.Module]], shapes: Shapes) -> tuple[str, i
 def register(models: Mapping[str, type[nn.Module]]) -> None:
     """Makes `.sg` files of version 2 readable that name one of these models."""
     register_architectures({name: partial(shapes_of, model) for name, model in models.items()})
-
-
-@cache
-def _names_of(model: type[nn.Module]) -> frozenset[str]:
-    return frozenset(shapes_of(model, 2))

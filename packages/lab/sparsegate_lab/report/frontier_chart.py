@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 from sparsegate.web import Html, element, join
-from sparsegate_lab.frontier import unbeaten
 from sparsegate_lab.record import Record
+from sparsegate_lab.study import unbeaten
 
 from .labels import NEAR, Spot, label_spots
 from .line_chart import BOTTOM, HEIGHT, LEFT, RIGHT, WIDTH, down, marks, short

@@ -6,20 +6,20 @@ from pathlib import Path
 from typing import Any
 
 from sparsegate.bench import save_plot
-from sparsegate_lab.frontier import Frontier
+from sparsegate_lab.study import Study
 
 
-def plot_frontier(frontier: Frontier, path: Path) -> list[Path]:
+def plot_frontier(study: Study, path: Path) -> list[Path]:
     """Writes the plot next to a path and returns its files; none if matplotlib is missing."""
 
     def draw(figure: Any) -> None:
-        axes, best = figure.subplots(), frontier.best()
-        kept, test = zip(*((each.kept, each.test) for each in frontier.records), strict=True)
+        axes, best = figure.subplots(), study.frontier()
+        kept, test = zip(*((each.kept, each.test) for each in study.records), strict=True)
         axes.plot(kept, test, "o", alpha=0.4)
         kept, test = zip(*((each.kept, each.test) for each in best), strict=True)
         axes.plot(kept, test, "o-", color="black", label="best by validation")
         axes.set(
-            xscale="log", xlabel="weights", ylabel="test accuracy in per cent", title=frontier.title
+            xscale="log", xlabel="weights", ylabel="test accuracy in per cent", title=study.title
         )
         axes.grid(visible=True, alpha=0.3)
         axes.legend(loc="lower right")

@@ -6,8 +6,8 @@ import csv
 import io
 
 from sparsegate.text_table import Row
-from sparsegate_lab.frontier import Frontier
 from sparsegate_lab.record import Record
+from sparsegate_lab.study import Study
 
 HEADS: Row = (
     "price",
@@ -21,10 +21,10 @@ HEADS: Row = (
 )
 
 
-def frontier_table(frontier: Frontier) -> list[Row]:
+def frontier_table(study: Study) -> list[Row]:
     """The heads and a row for every member, fewest weights first."""
-    best = {record.name for record in frontier.best()}
-    ordered = sorted(frontier.records, key=lambda record: record.kept)
+    best = {record.name for record in study.frontier()}
+    ordered = sorted(study.records, key=lambda record: record.kept)
     return [HEADS, *(_row(record, record.name in best) for record in ordered)]
 
 

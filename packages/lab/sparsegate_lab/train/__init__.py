@@ -1,19 +1,19 @@
-"""Runs, and the loop that trains them."""
+"""Describes and trains runs."""
 
 from .batches import Batches
 from .checkpoint import Checkpoints
 from .diverged import DivergedError
 from .evaluate import accuracy, count_biases, count_layers, count_sizes
 from .folder import RunFolder
+from .inputs import augments_of, normaliser_of
+from .make_record import machine, make_record, versions
 from .malloc import keep_freed_memory
 from .network import empty_network, fresh_network
-from .network_input import augments_of, view_of
-from .provenance import machine, versions
 from .run import Run
 from .seed import fold, generator
 from .stop import Stop
 from .teacher import Teacher
-from .training import MemoryShortError, is_main_process, leave_group, train
+from .train_run import MemoryShortError, is_main_process, leave_group, train
 from .watch import TensorBoard, Watcher, Watchers
 
 __all__ = [
@@ -41,7 +41,8 @@ __all__ = [
     "keep_freed_memory",
     "leave_group",
     "machine",
+    "make_record",
+    "normaliser_of",
     "train",
     "versions",
-    "view_of",
 ]

@@ -1,4 +1,4 @@
-"""The training batches of an epoch, as a function of the run's seed and the epoch's number."""
+"""Training batches as a function of the run's seed and the number of the epoch."""
 
 from __future__ import annotations
 
@@ -16,33 +16,34 @@ from sparsegate_lab.data import Augment, Split, can_change_fast, changed_in_one_
 
 from .seed import generator
 
-AHEAD = 3  # batches that are fetched before they are wanted, if images are not on the device
-PIECE = 16_384  # bytes that are copied at a time
+AHEAD = 3  # batches that are fetched in advance if the images are not on the device
+PIECE = 16_384  # bytes that are copied at once
 Batch = tuple[Float[Tensor, "part channel height width"], Int64[Tensor, " part"]]
 
 
 @dataclass(frozen=True)
 class Batches:
-    """Shuffled, changed and normalised batches; every process takes its part of each."""
+    """Shuffled, augmented and normalised batches; every process takes a part of each."""
 
     split: Split
-    """On the device, or beside it: then batches are fetched ahead by a thread."""
+    """The images; if they are not on the device, a thread fetches batches in advance."""
     normalise: Callable[[Tensor], Tensor]
     augments: tuple[Augment, ...]
     batch_size: int
-    """Images in a batch, over all processes together; what is left over at an epoch's end is dropped."""
+    """Images per batch, over all processes; the incomplete batch at an epoch's end is dropped."""
     seed: int
     rank: int = 0
     world: int = 1
-    device: torch.device | None = None
-    """Where batches are wanted, if the images are not there."""
+    fetch_to: torch.device | None = None
+    """The device that batches are fetched to; None if the images are there already."""
     compiled: bool = False
-    """Whether torch.compile makes the changes one, where no kernel does, with fewer passes over memory on a GPU."""
+    """Whether torch.compile fuses the augmentations where no kernel does."""
 
     def __post_init__(self) -> None:
         if self.batch_size > len(self.split):
             raise ValueError(
-                f"batch_size is {self.batch_size}, but there are only {len(self.split)} training images"
+                f"batch_size is {self.batch_size}, but there are only {len(self.split)} training "
+                "images"
             )
         if self.batch_size % self.world:
             raise ValueError(
@@ -53,9 +54,9 @@ class Batches:
         return len(self.split) // self.batch_size
 
     @property
-    def place(self) -> torch.device:
-        """Where batches are wanted."""
-        return self.device or self.split.labels.device
+    def device(self) -> torch.device:
+        """The device of the batches."""
+        return self.fetch_to or self.split.labels.device
 
     def epoch(self, number: int) -> EpochBatches:
         """The batches of one epoch."""
@@ -63,13 +64,13 @@ class Batches:
         order = torch.randperm(len(self.split), generator=draw)
         drawn = [augment.draw(len(self.split), draw) for augment in self.augments]
         return EpochBatches(
-            self, order.to(self.split.labels.device), tuple(each.to(self.place) for each in drawn)
+            self, order.to(self.split.labels.device), tuple(each.to(self.device) for each in drawn)
         )
 
 
 @dataclass(frozen=True)
 class EpochBatches:
-    """One epoch's batches, by number or one after the other."""
+    """The batches of one epoch, by index or in order."""
 
     batches: Batches
     order: Int64[Tensor, " image"]
@@ -82,7 +83,7 @@ class EpochBatches:
         return self._changed(number, self._fetched(number))
 
     def __iter__(self) -> Iterator[Batch]:
-        if self.batches.device is None:
+        if self.batches.fetch_to is None:
             yield from (self[number] for number in range(len(self)))
             return
         with ThreadPoolExecutor(1) as thread:
@@ -101,19 +102,19 @@ class EpochBatches:
         return slice(begin, begin + size)
 
     def _fetched(self, number: int) -> Split:
-        """The bytes of a batch, on the device."""
+        """The bytes of a batch, on its device."""
         split, chosen = self.batches.split, self.order[self._part(number)]
-        if self.batches.device is None:
+        if self.batches.fetch_to is None:
             return Split(split.images[chosen], split.labels[chosen])
-        # Through memory that the GPU may read by itself, so that nobody waits for the copy.
+        # Through pinned memory, which the GPU can read while the CPU goes on.
         pinned = torch.cuda.is_available()
         waiting = torch.empty(
             (len(chosen), *split.images.shape[1:]), dtype=torch.uint8, pin_memory=pinned
         )
         gather_(waiting, split.images, chosen)
         labels = split.labels[chosen].pin_memory() if pinned else split.labels[chosen]
-        place = self.batches.place
-        return Split(waiting.to(place, non_blocking=True), labels.to(place, non_blocking=True))
+        device = self.batches.device
+        return Split(waiting.to(device, non_blocking=True), labels.to(device, non_blocking=True))
 
     def _changed(self, number: int, fetched: Split) -> Batch:
         of, part = self.batches, self._part(number)
@@ -130,7 +131,7 @@ def gather_(
     images: UInt8[Tensor, "all *image"],
     chosen: Int64[Tensor, " part"],
 ) -> None:
-    """Copies the chosen images to `out`, in pieces: larger rows than these torch copies one after the other."""
+    """Copies the chosen images to `out`, in pieces, because torch copies long rows one by one."""
     if not images.is_contiguous():
         torch.index_select(images, 0, chosen, out=out)
         return
@@ -146,7 +147,7 @@ def changed(
     augments: tuple[Augment, ...],
     normalise: Callable[[Tensor], Tensor],
 ) -> Float[Tensor, "part channel rows columns"]:
-    """The images as a network sees them in training."""
+    """The images as the network gets them in training."""
     for augment, numbers in zip(augments, drawn, strict=True):
         images = augment.apply(images, numbers)
     return normalise(images)

@@ -1,12 +1,12 @@
-"""The networks that a run begins and ends with, before they have learned anything."""
+"""Creates the network that a run begins with, and loads its teachers."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import nn
 
@@ -14,6 +14,7 @@ from sparsegate.distil import Distil, Ensemble
 from sparsegate_lab.data import Dataset
 from sparsegate_lab.method import Method
 from sparsegate_lab.models import MODELS, load_weights_
+from sparsegate_lab.schema import load_json
 
 from .evaluate import count_layers
 from .run import Run
@@ -24,7 +25,7 @@ COLOURS = 3
 
 
 def fresh_network(run: Run[Any], data: Dataset) -> tuple[nn.Module, int]:
-    """The model with its first weights, not yet prepared by the run's method, and how many they are."""
+    """The model with its initial weights, not yet prepared, and its number of weights."""
     build = MODELS[run.model]
     wanted = _image_shape(run)
     fits = data.resizable and data.image_shape[0] == wanted[0]
@@ -34,7 +35,7 @@ def fresh_network(run: Run[Any], data: Dataset) -> tuple[nn.Module, int]:
         )
     if run.normalise == "imagenet" and wanted[0] != COLOURS:
         raise ValueError(
-            f"normalise imagenet is for {COLOURS} colours, {run.model} takes images of shape {wanted}"
+            f"normalise imagenet is for {COLOURS} colours, {run.model} takes images of {wanted}"
         )
     torch.manual_seed(fold(run.seed, "weights"))
     model = build(num_classes=data.num_classes)
@@ -45,16 +46,15 @@ def fresh_network(run: Run[Any], data: Dataset) -> tuple[nn.Module, int]:
 
 
 def empty_network(run: Run[Any], num_classes: int = 10) -> nn.Module:
-    """A model into which the state dict of the run's finished network can be loaded, whatever its layers are."""
+    """A model with the layers of the run's finished network, to load its state dict into."""
     with torch.random.fork_rng(devices=()):
         method: Method = run.method
-        return method.finish(
-            method.rebuild(method.prepare(MODELS[run.model](num_classes=num_classes)))
-        )
+        model = MODELS[run.model](num_classes=num_classes)
+        return method.finish(method.prepare(model, progress=1.0))
 
 
 def distil_of(run: Run[Any], num_classes: int, device: torch.device) -> Distil:
-    """The loss with the run's teachers: the networks of finished runs, on the device, as one."""
+    """The distillation loss with the run's teachers, the networks of finished runs."""
     models = [_finished(network, run, num_classes) for network in run.distil.networks]
     teacher = models[0] if len(models) == 1 else Ensemble(*models)
     teacher.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -64,23 +64,26 @@ def distil_of(run: Run[Any], num_classes: int, device: torch.device) -> Distil:
 
 
 def _finished(network: Path, run: Run[Any], num_classes: int) -> nn.Module:
-    """The network of a finished run, which must take the images that the run's own takes, and know its classes."""
-    own = Run.from_json(json.loads((network.parent / "run.json").read_text()))
+    """The network of a finished run, which must take the same images and know the same classes."""
+    own = load_json(network.parent / "run.json", Run.from_json)
     for what, theirs, ours in (
         ("normalise", own.normalise, run.normalise),
         ("images of shape", _image_shape(own), _image_shape(run)),
     ):
         if theirs != ours:
             raise ValueError(
-                f"the teacher in {network.parent} has {what} {theirs}, this run {ours}; both see the same images"
+                f"the teacher in {network.parent} has {what} {theirs}, this run {ours}; "
+                "both must see the same images"
             )
     model = empty_network(own, num_classes)
     try:
         model.load_state_dict(load_file(network))
+    except SafetensorError as error:
+        raise ValueError(f"the teacher's {network} is damaged: {error}") from error
     except RuntimeError as error:  # of shapes
         raise ValueError(
-            f"the teacher in {network.parent} does not fit {run.data}, which has {num_classes} classes: a teacher "
-            "must have learned the same ones"
+            f"the teacher in {network.parent} does not fit {run.data}, which has {num_classes} "
+            "classes: a teacher must have learned the same ones"
         ) from error
     return model
 

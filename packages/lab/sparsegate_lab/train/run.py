@@ -6,12 +6,13 @@ import dataclasses
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar, get_type_hints
+from typing import Any, Generic, Literal, TypeVar
 
 from sparsegate_lab.data import Storing
 from sparsegate_lab.method import Method
 from sparsegate_lab.methods import METHODS, LearnedGates
 from sparsegate_lab.record import CONTENT
+from sparsegate_lab.schema import SchemaError, parse_fields
 
 from .flags import changed_flags
 from .stop import Stop
@@ -20,7 +21,6 @@ from .weights import content_hash
 
 NORMALISE = ("data", "imagenet")
 PRECISIONS = ("fp32", "bf16", "fp16")
-PARTS = {"stop": Stop, "distil": Teacher}  # settings with settings of their own
 AnyMethod = TypeVar("AnyMethod", bound=Method)
 
 
@@ -122,7 +122,7 @@ class Run(Generic[AnyMethod]):
             raise ValueError(
                 "new_head says which layers of --weights are not used, and there are no weights"
             )
-        if self.average is not None and self.method.settles_at() is None:
+        if self.average is not None and self.method.freezes_at is None:
             raise ValueError(
                 f"average needs a mask that stands still at last, which {self.method_name} has not"
             )
@@ -164,19 +164,20 @@ class Run(Generic[AnyMethod]):
         return [self.model, "--method", self.method_name, *changed_flags(self, usual), *method]
 
     @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Run[Any]:
+    def from_json(cls, value: Any) -> Run[Any]:
         """The run in a dictionary that `to_json` made.
 
         >>> Run.from_json(Run(epochs=5).to_json()) == Run(epochs=5)
         True
         """
-        method = dict(value["method"])
-        kind = METHODS[method.pop("name")]
-        own = {name: _from_plain(None, each) for name, each in value.items() if name != CONTENT}
-        parts = {
-            name: _from_plain(part, value[name]) for name, part in PARTS.items() if name in value
-        }
-        return cls(**{**own, **parts, "method": _from_plain(kind, method)})
+        method = value.get("method") if isinstance(value, dict) else None
+        if not isinstance(method, dict) or not isinstance(method.get("name"), str):
+            raise SchemaError("method: expected an object with a name, as in a run's run.json")
+        kind = METHODS[method["name"]]
+        settings = {name: each for name, each in value.items() if name != CONTENT}
+        settings["method"] = {name: each for name, each in method.items() if name != "name"}
+        run: Run[Any] = parse_fields(cls, settings, kinds={"method": kind})
+        return run
 
 
 def _check_training(run: Run[Any]) -> None:
@@ -232,12 +233,3 @@ def _plain(value: Any) -> Any:
         name: float(each) if kind.startswith("float") and isinstance(each, int) else _plain(each)
         for name, (kind, each) in fields.items()
     }
-
-
-def _from_plain(kind: Any, value: Any) -> Any:
-    if isinstance(value, list):
-        return tuple(_from_plain(None, each) for each in value)
-    if not dataclasses.is_dataclass(kind):
-        return value
-    kinds = get_type_hints(kind)
-    return kind(**{name: _from_plain(kinds[name], each) for name, each in value.items()})  # type: ignore[operator]

@@ -19,16 +19,20 @@ ABOUT = (
 def main(argv: Sequence[str]) -> None:
     """Parses the arguments, writes the files, and prints their size and how to use them."""
     options = _parser().parse(argv)
-    exporter = EXPORTS[options.to]
+    exporters = EXPORTS[options.to]
+    if options.dtype not in exporters:
+        raise ValueError(
+            f"--to {options.to} writes {' or '.join(exporters)}, got --dtype {options.dtype}; "
+            "leave --dtype out"
+        )
     source = open_source(options.source, model=options.model, data=options.data)
     model = known_model(source, options.source)
     assert source.inputs is not None, "a source with a model has inputs"
     inputs = source.inputs()
-    written = exporter(
+    written = exporters[options.dtype](
         model,
         options.target,
         example=inputs.examples,
-        dtype=options.dtype,
         max_weights=options.max_weights,
         normalise=inputs.normalise,
     )

@@ -1,52 +1,39 @@
-"""Networks for other programs, by name of what is written."""
+"""Writes and compiles networks for programs without PyTorch: as C code, and as web pages."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Protocol
-
-from torch import Tensor, nn
+from collections.abc import Mapping
+from functools import partial
 
 from sparsegate_runtime.registry import Registry
 
-from .browser import for_browser
 from .build import build, find_compiler
-from .code import MAX_WEIGHTS, Code, Dtype, generate
-from .export_result import Written
+from .c.code import MAX_WEIGHTS, Code, Dtype, generate
+from .exporter import Exporter, ExportResult
 from .hardwired import HardWired, hard_wire
 from .norm import scale_and_shift
 from .normalise import Normalise
 from .to_c import to_c
-from .to_web import to_web
+from .to_web import for_browser, to_web
 
-
-class Exporter(Protocol):
-    """Writes a model to a path and says what was written."""
-
-    def __call__(
-        self,
-        model: nn.Module,
-        path: str | Path,
-        *,
-        example: Tensor,
-        dtype: Dtype,
-        max_weights: int,
-        normalise: Normalise,
-    ) -> Written:
-        """The files and what to do with them."""
-
-
-EXPORTS: Registry[Exporter] = Registry("export", {"c": to_c, "web": to_web})
+EXPORTS: Registry[Mapping[Dtype, Exporter]] = Registry(
+    "export",
+    {
+        "c": {"fp32": partial(to_c, dtype="fp32"), "int8": partial(to_c, dtype="int8")},
+        "web": {"fp32": to_web},
+    },
+)
+"""The exporters, by what they write and its data type."""
 
 __all__ = [
     "EXPORTS",
     "MAX_WEIGHTS",
     "Code",
     "Dtype",
+    "ExportResult",
     "Exporter",
     "HardWired",
     "Normalise",
-    "Written",
     "build",
     "find_compiler",
     "for_browser",

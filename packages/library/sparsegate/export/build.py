@@ -1,4 +1,4 @@
-"""Compiles C code into a shared library, once: a cache keeps what was built."""
+"""Compiles C code into a shared library, which a cache keeps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from .code import Code
+from .c.code import Code
 
 FLAGS = ("-std=c99", "-O3", "-ffp-contract=fast", "-fPIC", "-shared")
 NATIVE = ("-march=native",)
@@ -18,21 +18,21 @@ SECONDS = 1800
 
 
 def find_compiler() -> list[str]:
-    """The command of a C compiler: what CC names, else cc, gcc or clang."""
+    """The command of a C compiler: $CC, or the first of cc, gcc and clang that exists."""
     named = shlex.split(os.environ.get("CC", ""))
-    for words in [named] if named else [["cc"], ["gcc"], ["clang"]]:
-        if shutil.which(words[0]):
-            return words
-    wanted = (
-        f"CC names {named[0]!r}, which is not there" if named else "there is no cc, gcc or clang"
+    for command in [named] if named else [["cc"], ["gcc"], ["clang"]]:
+        if shutil.which(command[0]):
+            return command
+    missing = (
+        f"CC names {named[0]!r}, which does not exist" if named else "found no cc, gcc or clang"
     )
     raise ValueError(
-        f"hard-wired code needs a C compiler, and {wanted}; install one, or name one in CC"
+        f"hard-wired code needs a C compiler, but {missing}; install one, or set CC to its command"
     )
 
 
 def build(code: Code) -> Path:
-    """The shared library of a network, from the cache if it was built before."""
+    """The shared library of a network, from the cache if it is there."""
     compiler = find_compiler()
     folder = cache_folder()
     key = hashlib.sha256(
@@ -46,7 +46,7 @@ def build(code: Code) -> Path:
 
 
 def cache_folder() -> Path:
-    """Where libraries are kept: in XDG_CACHE_HOME, or else in the user's .cache."""
+    """The folder of the cache: in $XDG_CACHE_HOME, or in ~/.cache."""
     home = os.environ.get("XDG_CACHE_HOME")
     return (Path(home) if home else Path.home() / ".cache") / "sparsegate" / "hardwired"
 
@@ -58,14 +58,14 @@ def _compile(compiler: list[str], code: Code, library: Path) -> None:
         source.with_suffix(".h").write_text(code.header)
         words = [*FLAGS, "-o", str(built), str(source), "-lm"]
         error = _run([*compiler, *NATIVE, *words])
-        if error and _run([*compiler, *words]):  # not every compiler knows the machine it runs on
+        if error and _run([*compiler, *words]):  # not every compiler knows -march=native
             raise ValueError(f"{shlex.join(compiler)} cannot compile the network: {error}")
         built.replace(library)
 
 
-def _run(words: list[str]) -> str:
-    """What a compiler complains about, in one line; nothing if it succeeds."""
-    done = subprocess.run(words, capture_output=True, text=True, timeout=SECONDS, check=False)
+def _run(command: list[str]) -> str:
+    """The first error of a compiler, in one line; empty if it succeeds."""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     lines = [
         line for line in done.stderr.splitlines() if "error" in line
     ] or done.stderr.splitlines()
@@ -81,7 +81,7 @@ def _about(compiler: list[str]) -> str:
 
 
 def _processor() -> str:
-    """What tells processors apart, since code for one may not run on another that shares the cache."""
+    """Identifies the processor: another one may share the cache, but not run the code."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
     return " ".join(

@@ -1,4 +1,4 @@
-"""Bytes of images as the numbers that a network takes."""
+"""Turns the bytes of images into a network's input."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Normalise:
-    """Subtracts a mean and divides by a spread: one each for all, or one each for every colour.
+    """Subtracts a mean and divides by a spread; both are one number, or one per channel.
 
-    >>> Normalise((0.0, 10.0), (1.0, 5.0))(torch.full((1, 2, 1, 1), 20, dtype=torch.uint8)).flatten()
+    >>> image = torch.full((1, 2, 1, 1), 20, dtype=torch.uint8)
+    >>> Normalise((0.0, 10.0), (1.0, 5.0))(image).flatten()
     tensor([20.,  2.])
     """
 
@@ -22,19 +23,22 @@ class Normalise:
     spread: float | tuple[float, ...]
 
     def __call__(self, images: Num[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-        """Bytes as numbers around zero."""
+        """The normalised images, in float32."""
         numbers = images.to(torch.float32, copy=True)
-        spread_out = _spread_out if torch.compiler.is_compiling() else _remembered
-        return numbers.sub_(spread_out(self.mean, images.device)).div_(
-            spread_out(self.spread, images.device)
-        )
+        per_channel = _per_channel if torch.compiler.is_compiling() else _cached_per_channel
+        numbers.sub_(per_channel(self.mean, images.device))
+        return numbers.div_(per_channel(self.spread, images.device))
 
 
-def _spread_out(value: float | tuple[float, ...], device: torch.device) -> float | Tensor:
-    """A number for each colour, made on the device: a copy to a GPU would make every batch wait."""
+UNIT_RANGE = Normalise(0.0, 255.0)
+"""Bytes become numbers from 0 to 1."""
+
+
+def _per_channel(value: float | tuple[float, ...], device: torch.device) -> float | Tensor:
+    """One number per channel, created on the device: copying to a GPU would delay every batch."""
     if not isinstance(value, tuple):
         return value
-    return torch.stack([torch.full((1, 1), each, device=device) for each in value])
+    return torch.stack([torch.full((1, 1), number, device=device) for number in value])
 
 
-_remembered = cache(_spread_out)
+_cached_per_channel = cache(_per_channel)

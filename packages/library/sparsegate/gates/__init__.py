@@ -2,7 +2,7 @@
 
 from .average import average
 from .census import UNDECIDED, Census, ClosedLayer, Reading, has_closed, histogram
-from .draw import Draw, Sample, Threshold
+from .draw import OPEN_ABOVE, Draw, Sample, Threshold
 from .finish import finish
 from .gate import Gate, where_open
 from .graded import Graded, graded_
@@ -11,6 +11,7 @@ from .select import Select
 from .start import Constant, LargestWeights, Start
 
 __all__ = [
+    "OPEN_ABOVE",
     "UNDECIDED",
     "Census",
     "ClosedLayer",

@@ -24,6 +24,8 @@ class Gate(nn.Module):
         self.draw = draw
         self.casts = casts
         """Whether autocast would cast this weight anyway: then the masked weight is written in that type at once."""
+        self.awaited = ""
+        """The target that training has yet to end on, such as `keep=0.1 at step 800 of 1,000`."""
         self.whole = False
         """Whether the weight gets the gradient of the masked weight, unmasked, and the gate none.
 

@@ -1,33 +1,68 @@
-"""How the layers of a model are connected, and what follows from it."""
+"""Captures a model as a graph, follows its units, and makes it smaller."""
 
-from .chain import Chain, Example, Layer, find_chains, inputs_of, trace, unchecked
-from .deadpaths import Removed, evaluating, is_same, outputs, remove_dead_paths
-from .layer_consumers import linear_readers
+from .capture import Example, arguments_of, capture, evaluating, unchecked
+from .deadpaths import Removed, is_same, outputs, remove_dead_paths, removed_from
+from .graph import Graph
+from .linear_readers import linear_readers
+from .node import (
+    AdaptivePool,
+    Constant,
+    Conv,
+    Input,
+    Layer,
+    Linear,
+    Mean,
+    Node,
+    Norm,
+    Other,
+    Pad,
+    Pointwise,
+    Pool,
+    Reshape,
+    Slice,
+)
 from .order import order_units_
 from .own_copy import copied
 from .shrink import shrink
-from .step import Norm, is_hooked, module_of, operation, reads_shape
+from .units import Follow, Units, layer_name
 
 __all__ = [
-    "Chain",
+    "AdaptivePool",
+    "Constant",
+    "Conv",
     "Example",
+    "Follow",
+    "Graph",
+    "Input",
     "Layer",
+    "Linear",
+    "Mean",
+    "Node",
     "Norm",
+    "Other",
+    "Pad",
+    "Pointwise",
+    "Pool",
     "Removed",
+    "Reshape",
+    "Slice",
+    "Units",
+    "arguments_of",
+    "capture",
     "copied",
     "evaluating",
-    "find_chains",
-    "inputs_of",
-    "is_hooked",
     "is_same",
+    "layer_name",
     "linear_readers",
-    "module_of",
-    "operation",
     "order_units_",
     "outputs",
-    "reads_shape",
     "remove_dead_paths",
+    "removed_from",
     "shrink",
-    "trace",
     "unchecked",
 ]
+
+from .chain import find_chains, trace
+from .step import is_hooked, module_of, operation, reads_shape
+
+__all__ += ["find_chains", "is_hooked", "module_of", "operation", "reads_shape", "trace"]

@@ -1,16 +1,16 @@
-"""Dead paths: weights and biases that no output can feel, because a unit next to them has died."""
+"""Dead paths: weights and biases that cannot change any output, because a unit next to them died."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from .chain import Chain, Example, Layer, Reader, find_chains, inputs_of
-from .step import Step
+from .capture import Example, arguments_of, capture, evaluating
+from .graph import Graph
+from .node import AdaptivePool, Conv, Layer, Linear, Mean, Node, Norm, Pad, Pool
+from .units import Follow
 
 
 @dataclass(frozen=True)
@@ -20,9 +20,9 @@ class Removed:
     weights: dict[str, int]
     """How many weights, for every parameter with two or more dimensions."""
     biases: dict[str, int]
-    """How many biases, BatchNorm's scales and shifts among them, for every other parameter."""
+    """How many biases, scales and shifts of BatchNorm among them, for every other parameter."""
     left: dict[str, str]
-    """Layers whose own units were left alone, each with what they meet: `output` for the last, `add` for a residual."""
+    """Layers whose units were left alone, with the operation that they meet: `output` for the last."""
 
     @property
     def num_weights(self) -> int:
@@ -35,13 +35,12 @@ class Removed:
         return sum(self.biases.values())
 
 
-@torch.no_grad()
 def remove_dead_paths(model: nn.Module, example: Example) -> Removed:
-    """Sets the weights and biases of dead units to zero, in place; in eval the model computes what it did before.
+    """Sets the weights and biases of dead units to zero, in place; the model computes the same.
 
     >>> model = nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 1))
-    >>> _ = model[0].weight.data.copy_(torch.tensor([[1.0, 1.0], [0.0, 0.0]]))  # unit 1 reads nothing,
-    >>> _ = model[0].bias.data.fill_(3.0)  # so it is always 3
+    >>> _ = model[0].weight.data.copy_(torch.tensor([[1.0, 1.0], [0.0, 0.0]]))
+    >>> _ = model[0].bias.data.fill_(3.0)  # unit 1 reads nothing, so it is always 3
     >>> _ = model[2].weight.data.copy_(torch.tensor([[1.0, 2.0]]))
     >>> _ = model[2].bias.data.fill_(0.5)
     >>> removed = remove_dead_paths(model, torch.zeros(1, 2))
@@ -50,58 +49,57 @@ def remove_dead_paths(model: nn.Module, example: Example) -> Removed:
     >>> model[2].weight.data, model[2].bias.data  # 6.5 = 0.5 + 2 * 3
     (tensor([[1., 0.]]), tensor([6.5000]))
 
-    A unit (a feature of a Linear, a channel of a Conv) is dead if nobody reads it, or if it reads nothing or its
-    BatchNorm's scale is zero; then it is constant, and its constant goes into the biases of the layers that read it.
-    Left alone are constants that would go into a layer without a bias, or into a zero-padded convolution or average,
-    where they are not constant at the border; and units that meet something not known to keep units apart: a sum, a
-    concatenation, a shared module. A fold may give a bias to a unit that had none.
+    Args:
+        model: any model that torch.export can capture, without gates.
+        example: a batch of its inputs; a tuple if it takes several, a dict by keyword.
+
+    Returns:
+        How many weights and biases of each parameter were set to zero.
+
+    A unit (a feature of a Linear, a channel of a Conv) is dead if no layer reads it. It is also
+    dead if it reads nothing or its BatchNorm has a scale of zero: then it is constant, and the
+    constant moves into the biases of the layers that read it. That can give a bias to a unit that
+    had none. A constant stays where a reader has no bias, or pads its input with zeros.
     """
+    return removed_from(capture(model, example), example)
+
+
+@torch.no_grad()
+def removed_from(graph: Graph, example: Example) -> Removed:
+    """What `remove_dead_paths` does, for a model that has been captured."""
+    model = graph.model
     before = {name: parameter.clone() for name, parameter in model.named_parameters()}
-    with evaluating(model):
-        chains, left = find_chains(model, example)
-        wanted = outputs(model, example)
-        _remove_(chains)
-        same = is_same(outputs(model, example), wanted)
-    if not same:
-        _restore_(model, before)
+    follow = Follow(graph)
+    wanted = outputs(model, example)
+    _Constants(follow).fold_()
+    _clear_(follow)
+    if not is_same(outputs(model, example), wanted):
+        for name, parameter in model.named_parameters():
+            parameter.copy_(before[name])
         raise ValueError(
-            f"{type(model).__name__} would compute something else without its dead paths, so nothing was changed: "
-            "its forward reads weights in a way that torch.fx does not see"
+            f"{type(model).__name__} would compute something else without its dead paths, so "
+            "nothing was changed; its outputs must depend on its inputs and weights alone"
         )
-    return _removed(model, before, left)
-
-
-@contextlib.contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """Puts a model into eval, and its modules back into their modes."""
-    modes = {module: module.training for module in model.modules()}
-    model.eval()
-    try:
-        yield
-    finally:
-        for module, mode in modes.items():
-            module.training = mode
+    return _removed(model, before, follow.left)
 
 
 def outputs(model: nn.Module, example: Example) -> list[Tensor]:
-    """The tensors that a model makes of the example, each time with the same random numbers, if it draws any."""
-    with torch.random.fork_rng(devices=()):
-        return _tensors(model(*inputs_of(example)))
+    """The tensors that a model in eval gives for the example, always with the same random numbers."""
+    args, kwargs = arguments_of(example)
+    with torch.random.fork_rng(devices=()), evaluating(model):
+        return _tensors(model(*args, **kwargs))
 
 
 def is_same(found: list[Tensor], wanted: list[Tensor]) -> bool:
-    """Whether two results agree up to rounding: half of a number's digits, relative to the largest."""
+    """Whether two results agree to half of a number's digits, relative to the largest."""
     return [one.shape for one in found] == [other.shape for other in wanted] and all(
         _is_close(one, other) for one, other in zip(found, wanted, strict=True) if other.numel()
     )
 
 
-def live_units(chain: Chain) -> Tensor:
-    """The units that somebody reads, as a mask."""
-    units = len(chain.layer.weight)
-    return torch.stack(
-        [_read(reader.layer).view(units, -1).any(1) for reader in chain.readers]
-    ).any(0)
+def read_features(layer: Layer) -> Tensor:
+    """The inputs that a layer has weights for, as a mask."""
+    return (_blocks(layer) != 0).any(dim=3).any(dim=1).flatten()
 
 
 def _is_close(one: Tensor, other: Tensor) -> bool:
@@ -112,102 +110,119 @@ def _is_close(one: Tensor, other: Tensor) -> bool:
 
 
 def _tensors(value: object) -> list[Tensor]:
-    if isinstance(value, Tensor):
-        return [value]
-    parts = (
-        value.values()
-        if isinstance(value, dict)
-        else value
-        if isinstance(value, list | tuple)
-        else ()
-    )
-    return [tensor for part in parts for tensor in _tensors(part)]
+    leaves = torch.utils._pytree.tree_leaves(value)
+    return [leaf for leaf in leaves if isinstance(leaf, Tensor)]
 
 
-def _remove_(chains: list[Chain]) -> None:
-    # Once there and back is enough: a fold changes only readers, which come later in one order, and clearing
-    # changes only what the units read, which comes later in the other.
-    for chain in chains:
-        for reader in chain.readers:
-            _fold_(chain, reader)
-    for chain in reversed(chains):
-        _clear_(chain)
+class _Constants:
+    """The features that are the same for every input and position, from the first layer on."""
+
+    def __init__(self, follow: Follow) -> None:
+        self.follow, self.graph = follow, follow.graph
+        self.masks: dict[Node, Tensor] = {}
+        """Which features of a node are constant."""
+        self.values: dict[Node, Tensor] = {}
+        """A result of the node that is right for those features."""
+
+    def fold_(self) -> None:
+        """Moves all constants that layers read into their biases, in place."""
+        for node in self.graph.nodes:
+            if node not in self.follow.axes:
+                continue
+            if isinstance(node, Linear | Conv):
+                if self.follow.reads_units(node):
+                    self._fold_into_(node)
+                self._start(node)
+            else:
+                self._carry(node)
+
+    def _fold_into_(self, layer: Layer) -> None:
+        mask, value = self.masks[layer.input], self.values[layer.input]
+        values = value.movedim(layer.axis, 0).reshape(len(mask), -1)[:, 0]
+        takes = mask & values.isfinite() & read_features(layer)
+        takes &= (values == 0) | _takes_constants(layer)
+        if layer.bias is not None:
+            layer.bias.read().add_(_contribution(layer, takes, values))
+        layer.weight.read().masked_fill_(_over_weights(layer, takes), 0)
+
+    def _start(self, layer: Layer) -> None:
+        """A unit without weights gives its bias."""
+        weight = layer.weight.read()
+        bias = weight.new_zeros(len(weight)) if layer.bias is None else layer.bias.read()
+        self.masks[layer] = (weight == 0).flatten(1).all(1)
+        sizes = [-1 if axis == layer.axis else 1 for axis in range(len(layer.shape))]
+        self.values[layer] = bias.detach().view(sizes).expand(layer.shape)
+
+    def _carry(self, node: Node) -> None:
+        """A feature stays constant if all that it is computed from are."""
+        before = {read: self.values[read] for read in node.inputs}
+        value = self.graph.apply(node, before)
+        size = value.shape[self.follow.axes[node]]
+        masks = [self.masks[read] for read in node.inputs]
+        mask = torch.stack([one.repeat_interleave(size // len(one)) for one in masks]).all(0)
+        if isinstance(node, Norm) and node.weight is not None:
+            mask = mask | (node.weight.read() == 0)
+        if isinstance(node, Pool | AdaptivePool | Mean | Pad):
+            mask = mask & self._is_even(node)
+        self.masks[node], self.values[node] = mask, value
+
+    def _is_even(self, node: Node) -> Tensor:
+        """Features with the same value everywhere, before and after: padding makes borders."""
+        exact = self.values[node.input].double()  # the rounding of a long mean is no border
+        axes = (self.follow.axes[node.input], self.follow.axes[node])
+        both = (exact, self.graph.apply(node, {node.input: exact}))
+        features = [
+            value.movedim(axis, 0).reshape(value.shape[axis], -1)
+            for value, axis in zip(both, axes, strict=True)
+        ]
+        low, high = torch.cat(features, dim=1).aminmax(dim=1)
+        return high - low <= 1e-9 * high.abs()
 
 
-def _fold_(chain: Chain, reader: Reader) -> None:
-    """Moves constants that a layer reads into its bias, in place."""
-    layer = reader.layer
-    constant, values = _constants(chain, reader)
-    takes = constant & _read(layer) & ((values == 0) | _takes_constants(layer))
-    if layer.bias is not None:
-        layer.bias.add_(_contribution(layer, takes, values))
-    layer.weight.masked_fill_(_spread(layer, takes), 0)
+def _clear_(follow: Follow) -> None:
+    """Sets everything of the features that nothing reads to zero, in place."""
+    live: dict[Node, Tensor] = {}
+    for node in reversed(follow.graph.nodes):
+        if node not in follow.axes:
+            continue
+        live[node] = _live(node, follow, live)
+        if isinstance(node, Linear | Conv | Norm):
+            for constant in (node.weight, node.bias):
+                if constant is not None:
+                    constant.read()[~live[node]] = 0
 
 
-def _constants(chain: Chain, reader: Reader) -> tuple[Tensor, Tensor]:
-    """Which features that a layer reads are the same for every input and place, as a mask, and their values."""
-    layer, axis = chain.layer, chain.axis
-    bias = layer.bias if layer.bias is not None else layer.weight.new_zeros(len(layer.weight))
-    constant = (layer.weight == 0).flatten(1).all(1)
-    value = (
-        bias.view([-1 if place == axis else 1 for place in range(len(chain.shape))])
-        .expand(chain.shape)
-        .clone()
-    )
-    for step in reader.steps:
-        constant = _still_constant(constant, value, step)
-        value, axis = step.run(value), step.axis
-        constant = constant.repeat_interleave(value.shape[axis] // len(constant))
-    values = value.movedim(axis, 0).reshape(value.shape[axis], -1)[:, 0]
-    return constant & values.isfinite(), values
-
-
-def _still_constant(constant: Tensor, value: Tensor, step: Step) -> Tensor:
-    """Which features are constant after a step, as a mask; a norm can make some so, a pool unmake them at a border."""
-    if step.norm is not None and step.norm.affine:
-        return constant | (step.norm.weight == 0)
-    if not step.pools:
-        return constant
-    exact = value.double()  # else the rounding of a long average looks like a border
-    places = torch.cat(
-        [each.movedim(step.axis, 0).flatten(1) for each in (exact, step.run(exact))], dim=1
-    )
-    low, high = places.aminmax(dim=1)
-    return constant & (high - low <= 1e-9 * high.abs())
-
-
-def _clear_(chain: Chain) -> None:
-    """Sets everything of the units that nobody reads to zero, in place."""
-    dead = ~live_units(chain)
-    for owner in (chain.layer, *chain.norms):
-        for tensor in (owner.weight, owner.bias):
-            if tensor is not None:
-                tensor[dead.repeat_interleave(len(tensor) // len(dead))] = 0
+def _live(node: Node, follow: Follow, live: dict[Node, Tensor]) -> Tensor:
+    """The features of a node that another operation reads, as a mask."""
+    size = node.shape[follow.axes[node]]
+    found = torch.zeros(size, dtype=torch.bool)
+    readers = follow.graph.readers[node]
+    if node in follow.graph.outputs or not readers:
+        return ~found
+    for reader in readers:
+        if isinstance(reader, Linear | Conv) and follow.reads_units(reader):
+            found |= read_features(reader).cpu()
+        elif reader in live and not isinstance(reader, Linear | Conv):
+            found |= live[reader].view(size, -1).any(1)
+        else:
+            return torch.ones_like(found)
+    return found
 
 
 def _takes_constants(layer: Layer) -> bool:
-    """Whether a layer makes the same of a constant everywhere, and has a bias to put that into."""
-    if isinstance(layer, nn.Linear):
-        return layer.bias is not None
-    unpadded = (
-        layer.padding == "valid" or set(layer.padding) == {0} or layer.padding_mode != "zeros"
-    )
+    """Whether a layer makes the same of a constant everywhere, and has a bias for it."""
+    unpadded = isinstance(layer, Linear) or not any(map(any, layer.padding))
     return layer.bias is not None and unpadded
 
 
 def _groups(layer: Layer) -> int:
-    return 1 if isinstance(layer, nn.Linear) else layer.groups
+    return 1 if isinstance(layer, Linear) else layer.groups
 
 
 def _blocks(layer: Layer) -> Tensor:
-    """The weight as groups x outputs x inputs x places."""
-    outputs, inputs, *_ = layer.weight.shape
-    return layer.weight.reshape(_groups(layer), outputs // _groups(layer), inputs, -1)
-
-
-def _read(layer: Layer) -> Tensor:
-    """The inputs that a layer has weights for, as a mask."""
-    return (_blocks(layer) != 0).any(dim=3).any(dim=1).flatten()
+    """The weight as groups x outputs x inputs x taps."""
+    weight, groups = layer.weight.read().detach(), _groups(layer)
+    return weight.reshape(groups, len(weight) // groups, weight.shape[1], -1)
 
 
 def _contribution(layer: Layer, takes: Tensor, values: Tensor) -> Tensor:
@@ -218,27 +233,17 @@ def _contribution(layer: Layer, takes: Tensor, values: Tensor) -> Tensor:
     return (_blocks(layer)[:, :, columns].double().sum(3) @ amounts.unsqueeze(2)).flatten()
 
 
-def _spread(layer: Layer, takes: Tensor) -> Tensor:
+def _over_weights(layer: Layer, takes: Tensor) -> Tensor:
     """A mask over inputs as one over weights."""
-    outputs, inputs, *places = layer.weight.shape
+    outputs, inputs, *taps = layer.weight.read().shape
     groups = _groups(layer)
-    mask = (
-        takes.view(groups, 1, inputs)
-        .expand(groups, outputs // groups, inputs)
-        .reshape(outputs, inputs)
-    )
-    return mask.view(outputs, inputs, *[1] * len(places))
-
-
-def _restore_(model: nn.Module, before: dict[str, Tensor]) -> None:
-    for name, parameter in model.named_parameters():
-        parameter.copy_(before[name])
+    mask = takes.view(groups, 1, inputs).expand(groups, outputs // groups, inputs)
+    return mask.reshape(outputs, inputs, *[1 for _ in taps])
 
 
 def _removed(model: nn.Module, before: dict[str, Tensor], left: dict[str, str]) -> Removed:
     after = dict(model.named_parameters())
     counts = {name: int(((was != 0) & (after[name] == 0)).sum()) for name, was in before.items()}
     weights = {name: count for name, count in counts.items() if before[name].ndim >= 2}
-    return Removed(
-        weights, {name: count for name, count in counts.items() if name not in weights}, left
-    )
+    biases = {name: count for name, count in counts.items() if name not in weights}
+    return Removed(weights, biases, left)

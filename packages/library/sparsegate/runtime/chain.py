@@ -15,6 +15,7 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
+from sparsegate.fast_call import readable
 from sparsegate_runtime.engine import (
     LANES,
     LONG,
@@ -279,7 +280,7 @@ class Chain:
         self, images: Float[Tensor, "batch *shape"], *, variant: int | None = None
     ) -> Float[Tensor, "batch features"]:
         """The flat outputs of images, by as many threads as torch has."""
-        images = images.contiguous()
+        images = readable(images)
         count = len(images)
         form = self._form_for.get(count) or self._form(count)
         threads = min(torch.get_num_threads(), 1 + count * form.work // WORTH_A_THREAD)

@@ -12,6 +12,7 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
+from sparsegate.fast_call import readable
 from sparsegate_runtime.engine import LANES, LONG, POINTER, aligned, scratch
 from sparsegate_runtime.kernels import KERNELS
 
@@ -117,7 +118,7 @@ class Winograd:
         self, images: Float[Tensor, "batch channels height width"], *, variant: int = VARIANT
     ) -> Float[Tensor, "batch rows out_height out_width"]:
         """The outputs, by as many threads as torch has."""
-        images = images.contiguous(memory_format=torch.channels_last)
+        images = readable(images, torch.channels_last)
         threads = min(torch.get_num_threads(), 1 + len(images) * self._work // WORTH_A_THREAD)
         out = torch.empty((len(images), *self.layer.out_shape), memory_format=torch.channels_last)
         memory = scratch(self.scratch * threads)

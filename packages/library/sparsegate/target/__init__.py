@@ -1,9 +1,8 @@
-"""Targets: what a person wants of a network, and the price that gives it."""
+"""Targets: what training should end on, and the plan that finds the price for it."""
 
-from .control import Control, Motion
-from .fisher_order import place_
-from .found import Found
-from .target import Target
-from .unreachable import UnreachableTarget
+from .cut import highest
+from .goal import fall
+from .plan import TargetPlan
+from .target import Found, Target, UnreachableTarget
 
-__all__ = ["Control", "Found", "Motion", "Target", "UnreachableTarget", "place_"]
+__all__ = ["Found", "Target", "TargetPlan", "UnreachableTarget", "fall", "highest"]

@@ -1,4 +1,4 @@
-"""Counts over gates that may be sharded, the same on every process."""
+"""Counts over gates that may be sharded; every process gets the same result."""
 
 from __future__ import annotations
 
@@ -12,25 +12,26 @@ from sparsegate.sharded import whole
 
 
 def total(values: Iterable[Tensor]) -> Tensor:
-    """The sum of numbers that may be parts of a sharded sum, on the device: nobody waits."""
+    """The sum of numbers that may be parts of a sharded sum, left on the device."""
     return torch.stack([whole(value) for value in values]).sum()
 
 
 def num_true(masks: Iterable[Tensor]) -> int:
-    """How many elements of some masks are true."""
+    """The number of true elements in all masks together."""
     return int(total(mask.sum() for mask in masks))
 
 
 def expected_open(gates: Sequence[Gate], shift: Tensor) -> Tensor:
-    """How many weights drawn masks would keep if all gates were lower by `shift`."""
-    # Exact for a hundred million gates too, which a float32 is not.
-    return total(each.draw.num_kept(each.gate.detach(), lowered=shift) for each in gates).double()
+    """The expected number of weights that drawn masks keep if all gates were lower by `shift`."""
+    # In float64, which is exact for a hundred million gates; float32 is not.
+    return total(gate.draw.num_kept(gate.gate.detach(), lowered=shift) for gate in gates).double()
 
 
 def shift_to(gates: Sequence[Gate], wanted: float, *, at_most: float) -> Tensor:
-    """By how much to lower all gates so that a drawn mask keeps `wanted` weights, found by bisection on the device.
+    """The distance to lower all gates by so that drawn masks keep `wanted` weights.
 
-    The answer is between plus and minus `at_most`, to a part in 2^15 of it; negative where too few are open.
+    Found by bisection on the device. The result is between plus and minus `at_most`, accurate to
+    one part in 2^15 of it, and negative if too few gates are open.
     """
     device = whole(gates[0].gate.detach().sum()).device
     low, high = torch.tensor(-at_most, device=device), torch.tensor(at_most, device=device)

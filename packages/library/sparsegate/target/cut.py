@@ -1,4 +1,4 @@
-"""The exact cut: which weights stay if so many are to stay, found by bisection on their gates."""
+"""The exact cut: which weights a given number leaves, found by bisection on their gates."""
 
 from __future__ import annotations
 
@@ -15,36 +15,43 @@ from .count import num_true
 
 Key = Sequence[Float[Tensor, "..."]]  # one number, zero or more, for each weight of each layer
 Masks = list[Bool[Tensor, "..."]]
-LARGEST = 0x7F800000  # the bits of infinity; numbers from zero up are in the order of their bits
+LARGEST = 0x7F800000  # the bits of infinity; non-negative floats are in the order of their bits
 
 
 def choose(gates: Key, ties: Key, count: int) -> Masks:
-    """Masks with exactly `count` true: those of the highest gates; equal gates by `ties`, then by position.
+    """Masks with exactly `count` true: those of the highest gates; equal gates by `ties`.
 
-    Every layer keeps its best weight whatever its rank, so `count` is at least the number of layers. Works on sharded
-    tensors, on which all processes must call it.
+    Weights that are equal in both are chosen by position. Every layer keeps its best weight
+    whatever its rank, so `count` is at least the number of layers. Works on sharded tensors; all
+    processes must call it.
 
     >>> choose([torch.tensor([0.0, 1.0, 1.0])], [torch.tensor([9.0, 2.0, 3.0])], 1)
     [tensor([False, False,  True])]
     """
-    best = [
-        _first([gate], [tie], [torch.ones_like(gate, dtype=torch.bool)], 1)[0]
-        for gate, tie in zip(gates, ties, strict=True)
-    ]
-    rest = _first(gates, ties, [~mask for mask in best], count - len(best))
+    best = [highest([gate], [tie], 1)[0] for gate, tie in zip(gates, ties, strict=True)]
+    rest = highest(gates, ties, count - len(best), among=[~mask for mask in best])
     return [one | other for one, other in zip(best, rest, strict=True)]
 
 
-def _first(gates: Key, ties: Key, among: Masks, count: int) -> Masks:
-    """The first `count` of the weights in `among`."""
+def highest(keys: Key, ties: Key, count: int, *, among: Masks | None = None) -> Masks:
+    """Masks of the `count` highest keys, of all layers together; equal keys by `ties`.
+
+    Args:
+        keys: One number, zero or more, for each weight of each layer.
+        ties: The same, to decide between equal keys.
+        count: How many weights to choose.
+        among: Masks of the weights to choose from; all of them unless given.
+    """
+    if among is None:
+        among = [torch.ones_like(key, dtype=torch.bool) for key in keys]
     chosen: Masks = [torch.zeros_like(mask) for mask in among]
-    for key in (gates, ties):
+    for key in (keys, ties):
         level = _level(key, among, count)
         above = [mask & (value > level) for mask, value in zip(among, key, strict=True)]
-        chosen = [one | other for one, other in zip(chosen, above, strict=True)]
+        chosen = [mask | more for mask, more in zip(chosen, above, strict=True)]
         among = [mask & (value == level) for mask, value in zip(among, key, strict=True)]
         count -= num_true(above)
-    return [one | other for one, other in zip(chosen, _by_position(among, count), strict=True)]
+    return [mask | more for mask, more in zip(chosen, _by_position(among, count), strict=True)]
 
 
 def _level(key: Key, among: Masks, count: int) -> float:
@@ -52,13 +59,9 @@ def _level(key: Key, among: Masks, count: int) -> float:
     low, high = 0, LARGEST
     while low < high:
         middle = (low + high) // 2
-        fits = (
-            num_true(
-                mask & (value > _number(middle)) for mask, value in zip(among, key, strict=True)
-            )
-            <= count
-        )
-        low, high = (low, middle) if fits else (middle + 1, high)
+        number = _number(middle)
+        above = num_true(mask & (value > number) for mask, value in zip(among, key, strict=True))
+        low, high = (low, middle) if above <= count else (middle + 1, high)
     return _number(low)
 
 

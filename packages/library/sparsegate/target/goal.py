@@ -27,19 +27,19 @@ class View(abc.ABC):
 
     @abc.abstractmethod
     def bytes_of(self, count: int) -> int:
-        """Bytes of the network's file, if it were cut to so many weights now."""
+        """Bytes of the network's file if it were cut to this many weights now."""
 
     @abc.abstractmethod
     def accuracy_of(self, count: int) -> float:
-        """Validation accuracy in per cent, if the network were cut to so many weights now."""
+        """Validation accuracy in per cent if the network were cut to this many weights now."""
 
     @abc.abstractmethod
     def accuracy(self) -> float:
-        """Validation accuracy of the network as it is."""
+        """Validation accuracy of the network in per cent."""
 
 
 class Goal(abc.ABC):
-    """A wish, as a number of open gates that may change as training goes on."""
+    """A target's wish as a number of open gates, which may change during training."""
 
     @abc.abstractmethod
     def budget(self, progress: float) -> float:
@@ -50,36 +50,89 @@ class Goal(abc.ABC):
         """How many weights the exact cut leaves."""
 
     def look(self, view: View, progress: float) -> None:
-        """Called some fifty times in a training, before the cut: the place for what costs more than a step."""
+        """Called about fifty times in a training, before the cut, for expensive measurements."""
 
     def end(self, view: View) -> int | None:
-        """Called after the last step: how many weights to cut to once more; none unless needed."""
+        """Called after the last step: how many weights a second cut leaves; None for no cut."""
         return None
 
     def state(self) -> list[float]:
-        """What must be remembered in a checkpoint."""
+        """What a checkpoint must hold."""
         return []
 
     def load(self, state: list[float]) -> None:
-        """Takes back what `state` gave."""
+        """Restores what `state` returned."""
+
+
+class WeightCount(Goal):
+    """A fixed number, or fraction, of weights."""
+
+    def __init__(self, target: Target, view: View) -> None:
+        self._target = target
+        self._start = float(view.num_open())
+        self.count = _checked(target, view.num_gates(), view.num_layers())
+
+    def budget(self, progress: float) -> float:
+        """Falls to the number asked for."""
+        end = float(self.count)
+        return falling(self._target, progress, start=max(self._start, end), end=end)
+
+    def final(self, view: View) -> int:
+        """The number asked for."""
+        return self.count
+
+    def state(self) -> list[float]:
+        """Where the fall began: a resumed model has fewer open gates when its goal is made."""
+        return [self._start]
+
+    def load(self, state: list[float]) -> None:
+        """Restores it."""
+        (self._start,) = state
+
+
+class FixedPrice(Goal):
+    """The weights that a fixed price, or a path of prices, leaves."""
+
+    def budget(self, progress: float) -> float:
+        """Never asked for: the price does not follow a budget."""
+        raise AssertionError("a fixed price follows no budget")
+
+    def final(self, view: View) -> int:
+        """As many weights as are open."""
+        return max(view.num_open(), view.num_layers())
 
 
 def falling(target: Target, progress: float, *, start: float, end: float) -> float:
-    """From `start` at `begin` to `end` at `reach`: fast at first, since the last weights are the dear ones.
+    """Falls from `start` at `begin` to `end` at `reach`, steeply at first.
 
-    >>> [round(falling(Target(begin=0.2, reach=0.6), at, start=1000.0, end=10.0)) for at in (0.1, 0.4, 0.6)]
+    The last weights matter most, so the fall slows down towards the end.
+
+    >>> target = Target(begin=0.2, reach=0.6)
+    >>> [round(falling(target, at, start=1000.0, end=10.0)) for at in (0.1, 0.4, 0.6)]
     [1000, 134, 10]
-    >>> round(falling(Target(keep=0.01, begin=0.2, reach=0.6, fall="factor"), 0.4, start=1000.0, end=10.0))
+    >>> target = Target(keep=0.01, begin=0.2, reach=0.6, fall="factor")
+    >>> round(falling(target, 0.4, start=1000.0, end=10.0))
     100
     """
-    left = 1 - min(1.0, max(0.0, (progress - target.begin) / (target.reach - target.begin)))
-    return end * (start / end) ** left if target.fall == "factor" else end + (start - end) * left**3
+    done = (progress - target.begin) / (target.reach - target.begin)
+    if target.fall == "factor":
+        return end * (start / end) ** (1 - min(1.0, max(0.0, done)))
+    return fall(done, start=start, end=end, power=3)
+
+
+def fall(done: float, *, start: float, end: float, power: int) -> float:
+    """Falls from `start` at zero to `end` at one, by a power of what is left of the way.
+
+    >>> [fall(done, start=9.0, end=1.0, power=2) for done in (-1.0, 0.5, 2.0)]
+    [9.0, 3.0, 1.0]
+    """
+    return float(end + (start - end) * (1 - min(1.0, max(0.0, done))) ** power)
 
 
 def largest(fits: Callable[[int], bool], low: int, high: int, *, tries: int) -> int:
-    """The largest number from `low` to `high` that is known to fit after so many tries; `low` if none is.
+    """The largest number from `low` to `high` found to fit in this many tries; `low` if none is.
 
-    The middle is the geometric one: numbers of weights differ by factors.
+    Bisects at the geometric mean, because numbers of weights differ by factors.
 
     >>> largest(lambda number: number <= 700, 1, 100_000, tries=30)
     700
@@ -92,7 +145,7 @@ def largest(fits: Callable[[int], bool], low: int, high: int, *, tries: int) -> 
 
 
 def smallest(fits: Callable[[int], bool], low: int, high: int, *, tries: int) -> int:
-    """The smallest number from `low` to `high` that is known to fit after so many tries; `high` if none is.
+    """The smallest number from `low` to `high` found to fit in this many tries; `high` if none is.
 
     >>> smallest(lambda number: number >= 700, 1, 100_000, tries=30)
     700
@@ -102,3 +155,19 @@ def smallest(fits: Callable[[int], bool], low: int, high: int, *, tries: int) ->
         low, high = (low, middle) if fits(middle) else (middle + 1, high)
         tries -= 1
     return high
+
+
+def _checked(target: Target, num_gates: int, num_layers: int) -> int:
+    """The number of weights asked for, which must be possible."""
+    count = target.weights
+    if count is None:
+        count = round((target.keep or 0.0) * num_gates)
+    asked = f"{target} of {num_gates:,} gated weights"
+    if count < num_layers:
+        raise ValueError(
+            f"{asked} leaves {count}, fewer than one in each of the {num_layers} layers; "
+            f"the least is weights={num_layers}, which is keep={num_layers / num_gates:.2g}"
+        )
+    if count > num_gates:
+        raise ValueError(f"{asked} are more than there are; the most is weights={num_gates}")
+    return count

@@ -1,26 +1,36 @@
-"""What a person wants of a sparse network, in the place of a price."""
+"""What training should end on, and what it came to."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 FALLS = ("cube", "factor")
-FALLING = ("keep", "weights", "bytes")  # wishes with a number to fall to
+FALLING = ("keep", "weights", "bytes")  # goals with a number to fall to
 WISHES = ("keep", "weights", "max_drop", "bytes", "price", "path")
+
+
+class UnreachableTarget(UserWarning):
+    """A target that training cannot end on; the text names the nearest that it can."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """A wish that training ends on: exactly one of keep, weights, max_drop, bytes, price or path.
+    """What training should end on: exactly one of keep, weights, max_drop, bytes, price or path.
 
     >>> Target(keep=0.01).wish
     'keep'
 
-    `GateSGD(model, target=Target(keep=0.01), steps=steps)` finds the price that fits. Training goes through four
-    phases, as fractions of its steps: dense up to `begin`; fewer and fewer open gates up to `reach`; gates that change
-    places up to `freeze`, where the exact cut is made; then the mask stands still and the weights that are left train
-    on. A target in which nothing is asked for is no target, and false.
+    `GateSGD(model, target=Target(keep=0.01), steps=steps)` finds the price for it. Training has
+    four phases, given as fractions of its steps. It is dense up to `begin`. The number of open
+    gates falls up to `reach`. Gates still open and close up to `freeze`, where the exact cut is
+    made. Then the mask is frozen, and the weights that are left train on.
+
+    A target that asks for nothing is false.
+
+    Raises:
+        ValueError: If more than one goal is given, or a value is out of range.
     """
 
     keep: float | None = None
@@ -30,58 +40,68 @@ class Target:
     """Number of gated weights that is left."""
 
     max_drop: float | None = None
-    """As few weights as cost at most so many points of validation accuracy."""
+    """As few weights as cost at most this many points of validation accuracy."""
 
     bytes: int | None = None
-    """Size of the network's .sg file, in bytes, at most."""
+    """Largest size of the network's .sg file, in bytes."""
 
     price: float | None = None
-    """No wish for a size, but a price to hold, in nats: repeats roughly the run in which a target found it."""
+    """A price to hold, in nats, whatever it leaves: roughly repeats the run that found it."""
 
     path: tuple[float, ...] | None = None
-    """Prices in nats, at equal distances from `begin` to `freeze`: repeats that run closely."""
+    """Prices in nats, evenly spaced from `begin` to `freeze`: closely repeats a run."""
 
     baseline: float | None = None
-    """For max_drop: the accuracy of the dense network in per cent; by command it is trained first unless given."""
+    """For max_drop: dense accuracy in per cent; the command measures it if not given."""
 
     begin: float = 0.15
-    """Fraction of training in which all gates stand still and the gradients' scale is measured."""
+    """Fraction of training in which all gates are frozen and the gradients' scale is measured."""
 
     reach: float = 0.6
     """Fraction of training after which the number of open gates is the one asked for."""
 
     freeze: float = 0.8
-    """Fraction of training after which the mask stands still."""
+    """Fraction of training after which the mask is frozen."""
 
     travel: float = 10.0
-    """How far a gate with an average push, always the same way, would go in all of training."""
+    """Distance that a gate with an average gradient of constant sign travels in all of training."""
 
     evenly: float = 0.0
-    """The unit in which gates move: 0, the average push in the network; 1, that in their own layer; or between them."""
+    """Unit in which gates move: 0, the network's mean gradient; 1, their own layer's."""
 
     listen: bool = False
-    """Whether gates take their first places by what the loss says about each up to `begin`: for trained weights."""
+    """For trained weights: at `begin`, set gates by the loss's squared gradients up to then."""
 
     fall: Literal["cube", "factor"] = "cube"
-    """How the number of open gates falls: as a cube, or by the same factor at every step; not for max_drop."""
+    """How the number of open gates falls: as a cube, or by a constant factor; not for max_drop."""
+
+    def __new__(cls, *_: Any, **options: Any) -> Target:
+        """Answers a common slip before `__init__` refuses it without a word of help."""
+        if (sparsity := options.get("sparsity")) is not None:
+            hint = f"keep={1 - sparsity:g}" if isinstance(sparsity, int | float) else "keep="
+            raise TypeError(f"a target has no sparsity, it has what is left: write {hint}")
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         asked = [name for name in WISHES if getattr(self, name) is not None]
         if len(asked) > 1:
             raise ValueError(
-                f"a target is one of {', '.join(WISHES)}, got {' and '.join(asked)}; leave all but one out"
+                f"a target is one of {', '.join(WISHES)}, got {' and '.join(asked)}; "
+                "leave all but one out"
             )
         self._check_sizes()
+        self._check_prices()
         if self.baseline is not None and not (
             self.max_drop is not None and 0 < self.baseline <= 100
         ):
             raise ValueError(
-                f"baseline is an accuracy in per cent for max_drop, got {self.baseline} with {asked}"
+                f"baseline is an accuracy in per cent for max_drop, got {self.baseline} "
+                f"with {asked}"
             )
         if not 0 < self.begin < self.reach <= self.freeze < 1:
             raise ValueError(
-                f"wanted 0 < begin < reach <= freeze < 1, got begin={self.begin}, reach={self.reach}, "
-                f"freeze={self.freeze}"
+                f"0 < begin < reach <= freeze < 1 must hold, got begin={self.begin}, "
+                f"reach={self.reach}, freeze={self.freeze}"
             )
         if self.listen and not self:
             raise ValueError(
@@ -94,15 +114,18 @@ class Target:
                 f"fall is one of {', '.join(FALLS)}, other than a cube for {', '.join(FALLING)}, "
                 f"got {self.fall!r} with {asked}"
             )
-        if not self.travel > 0:
-            raise ValueError(f"travel is a distance above zero, got {self.travel}")
+        if not 0 < self.travel < math.inf:
+            raise ValueError(f"travel is a finite distance above zero, got {self.travel}")
 
     def __bool__(self) -> bool:
         return any(getattr(self, name) is not None for name in WISHES)
 
+    def __str__(self) -> str:
+        return f"{self.wish}={getattr(self, self.wish)}" if self else "no target"
+
     @property
     def wish(self) -> str:
-        """The name of what is asked for; empty if nothing is."""
+        """The name of the goal; empty if there is none."""
         return next((name for name in WISHES if getattr(self, name) is not None), "")
 
     def _check_sizes(self) -> None:
@@ -118,7 +141,51 @@ class Target:
             )
         if self.bytes is not None and self.bytes < 1:
             raise ValueError(f"bytes is the size of a file, at least 1, got {self.bytes}")
-        if self.price is not None and not self.price >= 0:
-            raise ValueError(f"price is zero or more, got {self.price}")
-        if self.path is not None and not (self.path and all(price >= 0 for price in self.path)):
-            raise ValueError(f"path is one or more prices, each zero or more, got {self.path}")
+
+    def _check_prices(self) -> None:
+        if self.price is not None and not 0 <= self.price < math.inf:
+            raise ValueError(f"price is a finite number, zero or more, got {self.price}")
+        if self.path is not None and not (
+            self.path and all(0 <= price < math.inf for price in self.path)
+        ):
+            raise ValueError(
+                f"path is one or more prices, each finite and zero or more, got {self.path}"
+            )
+
+
+@dataclass(frozen=True)
+class Found:
+    """The price that a target led to, and the weights that are left.
+
+    >>> print(Found("keep=0.1", kept=4000, total=40000, price=7.0, path=(9.0, 7.0), ended=True))
+    keep=0.1: 4,000 of 40,000 weights are left (keep 0.10000); the price was 7: ...
+    """
+
+    asked: str
+    """The goal, such as keep=0.1."""
+    kept: int
+    """Gated weights that are left."""
+    total: int
+    """Gated weights."""
+    price: float
+    """Mean price in nats from the last quarter of the fall to the cut, weighted by gate travel."""
+    path: tuple[float, ...]
+    """Mean prices in equal parts of the time to the cut: `Target(path=...)` repeats the run."""
+    ended: bool
+    """Whether the exact cut has been made."""
+
+    def __str__(self) -> str:
+        if not self.ended:
+            return f"{self.asked}: not there yet, {self.kept:,} of {self.total:,} weights are open"
+        price = float(f"{self.price:.3g}")
+        return (
+            f"{self.asked}: {self.kept:,} of {self.total:,} weights are left "
+            f"(keep {self.kept / self.total:.5f}); the price was {price:g}: "
+            f"Target(price={price:g}) repeats it roughly"
+        )
+
+    @property
+    def how_to_repeat(self) -> str:
+        """The command's flags that follow the path of the price again."""
+        path = " ".join(f"{price:.4g}" for price in self.path)
+        return f"--target.path {path} repeats the run closely"

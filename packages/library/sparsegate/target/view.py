@@ -1,29 +1,32 @@
-"""What a goal sees of the gates: counts, and what a cut would come to."""
+"""Gives goals a view of a model's gates: counts, and what a cut would leave."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor, nn
 
-from sparsegate.gates import require_gates, unwrapped
+from sparsegate.files import compress, encode_sg
+from sparsegate.gates import OPEN_ABOVE, gated_weights, require_gates, unwrapped
+from sparsegate.sharded import whole
 
 from .count import num_true
 from .cut import choose
 from .goal import View
-from .size import file_bytes
 
-OPEN_ABOVE = 0.5
+GATED = re.compile(r"(?:^|(?<=\.))parametrizations\.(\w+)\.original$")
+GATE = re.compile(r"(?:^|(?<=\.))parametrizations\.\w+\.\d+\.gate$")
 
 
 class GatesView(View):
-    """The gates of a model, with a judge of its accuracy if there is one."""
+    """The gates of a model, with a function that judges its accuracy if there is one."""
 
     def __init__(self, model: nn.Module, judge: Callable[[], float] | None) -> None:
         self._model, self._judge = model, judge
         self.gates = require_gates(model)
-        self._weights = _weights(model)
+        self._weights = gated_weights(model)
 
     def num_layers(self) -> int:
         """How many weights have gates."""
@@ -31,22 +34,23 @@ class GatesView(View):
 
     def num_gates(self) -> int:
         """How many gates there are, on all processes together."""
-        return sum(each.gate.numel() for each in self.gates.values())
+        return sum(gate.gate.numel() for gate in self.gates.values())
 
     def num_open(self) -> int:
         """How many gates are open now."""
-        return num_true(each.gate > OPEN_ABOVE for each in self.gates.values())
+        return num_true(gate.gate > OPEN_ABOVE for gate in self.gates.values())
+
+    def closed(self) -> list[str]:
+        """The weights whose gates have all closed."""
+        return [
+            name for name, gate in self.gates.items() if num_true([gate.gate > OPEN_ABOVE]) == 0
+        ]
 
     def masks(self, count: int) -> dict[str, Tensor]:
-        """The masks of an exact cut; equal gates by the size of their weights."""
-        values = [each.gate.detach() for each in self.gates.values()]
-        return dict(
-            zip(
-                self.gates,
-                choose(values, [weight.detach().abs() for weight in self._weights], count),
-                strict=True,
-            )
-        )
+        """The masks of an exact cut; equal gates by the magnitude of their weights."""
+        values = [gate.gate.detach() for gate in self.gates.values()]
+        sizes = [weight.detach().abs() for weight in self._weights]
+        return dict(zip(self.gates, choose(values, sizes, count), strict=True))
 
     def bytes_of(self, count: int) -> int:
         """Bytes of the file after a cut."""
@@ -55,35 +59,52 @@ class GatesView(View):
     @torch.no_grad()
     def accuracy_of(self, count: int) -> float:
         """Accuracy after a cut, which is undone."""
-        before = [each.gate.detach().clone() for each in self.gates.values()]
+        before = [gate.gate.detach().clone() for gate in self.gates.values()]
         self.close_(self.masks(count))
         found = self.accuracy()
-        for each, value in zip(self.gates.values(), before, strict=True):
-            each.gate.copy_(value)
+        for gate, value in zip(self.gates.values(), before, strict=True):
+            gate.gate.copy_(value)
         return found
 
     def accuracy(self) -> float:
-        """What the judge says."""
+        """Accuracy as the judge measures it."""
         if self._judge is None:
             raise ValueError(
-                "max_drop needs judge=, a function that gives the validation accuracy of the model in per cent, "
-                "the same on every process"
+                "max_drop needs judge=, a function that returns the model's validation accuracy "
+                "in per cent, the same on every process"
             )
         return float(self._judge())
 
     @torch.no_grad()
     def close_(self, masks: dict[str, Tensor]) -> None:
-        """Sets every gate to one or zero."""
-        for each, mask in zip(self.gates.values(), masks.values(), strict=True):
-            each.gate.copy_(mask.to(each.gate.dtype))
+        """Sets every gate to one or zero, in place."""
+        for gate, mask in zip(self.gates.values(), masks.values(), strict=True):
+            gate.gate.copy_(mask.to(gate.gate.dtype))
+
+    def announce_(self, target: str) -> None:
+        """Writes the target that is still awaited into all gates, for `finish` to warn."""
+        for gate in self.gates.values():
+            gate.awaited = target
 
 
-def _weights(model: nn.Module) -> list[Tensor]:
-    """The weights behind the gates, in their order."""
+@torch.no_grad()
+def file_bytes(model: nn.Module, masks: Mapping[str, Tensor]) -> int:
+    """Bytes of the finished model's .sg file with these masks of its gated weights, by name."""
+    packed = compress(masked_state(model, masks))
+    return len(encode_sg(packed.entries, packed.same)[0])
+
+
+def masked_state(model: nn.Module, masks: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The state dict of the model finished with these masks; the model is unchanged."""
+    assert set(require_gates(model)) == set(masks)
     inner = unwrapped(model)
-    found = []
-    for name in require_gates(model):
-        owner, _, tensor = name.rpartition(".")
-        module = inner.get_submodule(owner)
-        found.append(module.parametrizations[tensor].original)  # type: ignore[index, union-attr]
-    return found
+    owner = {path: id(weight) for path, weight in inner.named_parameters(remove_duplicate=False)}
+    state: dict[str, Tensor] = {}
+    masked: dict[int, Tensor] = {}
+    for path, value in inner.state_dict().items():
+        name = GATED.sub(r"\1", path)
+        if name in masks:  # a tied weight has one gate, under its first name
+            masked[owner[path]] = whole(value).masked_fill(~whole(masks[name]), 0.0).cpu()
+        if not GATE.search(path):
+            state[name] = whole(value).cpu() if name == path else masked[owner[path]]
+    return state

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..numbers import c_float
 from ..plan import Stage
 from ..taps import Unit
-from .text import Dialect, RowArithmetic, loading, words
+from .text import Dialect, RowArithmetic, c_float, loading, macros_for
 
 VECTORS = """
 typedef float vec@ VECTOR(4 * @L);
@@ -53,15 +52,15 @@ INLINE void put_row_relu(float *p, const float *r, int count, int tile)
 }
 """
 
-WORDS = "\n".join(
+MACROS = "\n".join(
     [
         "typedef float acc;",
         "#if LANES > 1",
-        words("1", SCALAR),
-        *(words(lanes, VECTORS) for lanes in ("", "8", "4")),
+        macros_for("1", SCALAR),
+        *(macros_for(lanes, VECTORS) for lanes in ("", "8", "4")),
         ROWS,
         "#else",
-        words("", SCALAR),
+        macros_for("", SCALAR),
         "#endif",
     ]
 )
@@ -80,19 +79,19 @@ class Fp32Layer(RowArithmetic):
         return [(c_float(weight), at) for weight, at in unit.taps]
 
     def bias(self, unit: Unit) -> str:
-        """What a unit's sum begins with."""
+        """The initial value of a unit's sum."""
         return c_float(unit.bias)
 
-    def put(self, place: str, value: str, unit: Unit, *, lanes: str) -> str:  # noqa: ARG002
-        """Stores a vector, rectified if the layer is."""
-        return f"PUT{self._relu.upper()}{lanes}({place}, {value});"
+    def put(self, address: str, value: str, unit: Unit, *, lanes: str) -> str:  # noqa: ARG002
+        """Stores a vector, after a ReLU if the layer has one."""
+        return f"PUT{self._relu.upper()}{lanes}({address}, {value});"
 
-    def put_row(self, place: str, row: str, count: int, tile: int, unit: Unit) -> str:  # noqa: ARG002
-        """Stores the largest of each tile of a row, rectified if the layer is."""
-        return f"put_row{self._relu}({place}, {row}, {count}, {tile});"
+    def put_row(self, address: str, row: str, count: int, tile: int, unit: Unit) -> str:  # noqa: ARG002
+        """Stores the largest of each tile of a row, after a ReLU if the layer has one."""
+        return f"put_row{self._relu}({address}, {row}, {count}, {tile});"
 
     def pooling(self) -> dict[str, str]:
-        """The words of a pooling."""
+        """The C text of a pool."""
         return {
             "acc": "float",
             "least": "-HUGE_VALF",
@@ -110,7 +109,7 @@ class Fp32(Dialect):
     """All numbers in single precision."""
 
     stages: list[Stage]
-    words: str = WORDS
+    macros: str = MACROS
     num_bytes: int = 4
     vectors: bool = True
 
@@ -119,5 +118,5 @@ class Fp32(Dialect):
         return Fp32Layer(self.stages[number].layer.relu)
 
     def load(self, first: Stage) -> str | None:
-        """Copies images into a border of zeros, if the first layer wants one."""
+        """Copies images into a border of zeros, if the first layer has padding."""
         return loading(first, "float", "value") if first.source.border != (0, 0) else None

@@ -1,4 +1,4 @@
-"""A fully connected layer in C: straight-line code."""
+"""Writes a fully connected layer in C: its weights, unrolled."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ..plan import Stage
 from ..taps import Unit, parts, units_of
 from .text import Arithmetic, function
 
-SUMS = 4  # of a long row, so that an addition need not wait for the one before
+SUMS = 4  # of a long row: additions to different sums run at the same time
 LONG = 16
 
 
@@ -37,9 +37,8 @@ def _unit(unit: Unit, arithmetic: Arithmetic, lanes: str) -> list[str]:
     sums = SUMS if len(unit.taps) >= LONG else 1
     times = "" if lanes else " * PANEL"
     starts = [arithmetic.bias(unit), *["0"] * (sums - 1)]
-    lines = [
-        f"{{ vec{lanes} {', '.join(f'a{n} = SPLAT{lanes}({start})' for n, start in enumerate(starts))};"
-    ]
+    sums_at_start = ", ".join(f"a{n} = SPLAT{lanes}({start})" for n, start in enumerate(starts))
+    lines = [f"{{ vec{lanes} {sums_at_start};"]
     for n, (weight, at) in enumerate(arithmetic.weights(unit)):
         lines.append(f"MAC{lanes}(a{n % sums}, {weight}, x + {at}{times});")
     lines += [f"a0 += {' + '.join(f'a{n}' for n in range(1, sums))};"] if sums > 1 else []

@@ -1,4 +1,4 @@
-"""Pooling in C that is not fused into a convolution: plain loops."""
+"""Writes a pool in C that is not part of a convolution: plain loops."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from .text import Arithmetic
 
 WINDOW = """PART void {name}(const {source} *x, {target} *y, int p)
 {{
-    for (int c = 0; c < {channels}; c++) for (int i = 0; i < {height}; i++) for (int j = 0; j < {width}; j++) {{
-        const int top = i * {down} - {above}, left = j * {right} - {beside};
+    for (int c = 0; c < {channels}; c++)
+    for (int i = 0; i < {height}; i++) for (int j = 0; j < {width}; j++) {{
+        const int top = i * {down} - {top_padding}, left = j * {right} - {left_padding};
         for (int lane = 0; lane < p; lane++) {{
             {acc} sum = {start};
             int count = 0;
             for (int u = top; u < top + {tall}; u += {step_down})
             for (int v = left; v < left + {wide}; v += {step_right}) {{
-                if (u >= {rows} + {above} || v >= {columns} + {beside}) continue;
+                if (u >= {rows} + {top_padding} || v >= {columns} + {left_padding}) continue;
                 {counted}
                 if (u < 0 || u >= {rows} || v < 0 || v >= {columns}) continue;
                 const {acc} value = x[(c * {in_plane} + u * {in_row} + v) * p + lane];
@@ -32,18 +33,18 @@ def pool_loops(name: str, stage: Stage, arithmetic: Arithmetic) -> str:
     """A function for `p` images."""
     layer, source, target = stage.layer, stage.source, stage.target
     assert isinstance(layer, Pool)
-    words, largest = arithmetic.pooling(), layer.kind == "max"
-    finish = "(void)count;" if largest else f"sum = {words['divided']};"
+    text, is_max = arithmetic.pooling(), layer.kind == "max"
+    finish = "(void)count;" if is_max else f"sum = {text['divided']};"
     return WINDOW.format(
         name=name,
         source=arithmetic.source,
         target=arithmetic.target,
-        acc=words["acc"],
-        result=words["result"],
-        start=words["least"] if largest else "0",
+        acc=text["acc"],
+        result=text["result"],
+        start=text["least"] if is_max else "0",
         counted="count++;" if layer.counts_padding else "",
         take="if (value > sum) sum = value;"
-        if largest
+        if is_max
         else f"sum += value;{'' if layer.counts_padding else ' count++;'}",
         finish=finish + (" if (sum < 0) sum = 0;" if layer.relu else ""),
         channels=len(source.live),
@@ -51,8 +52,8 @@ def pool_loops(name: str, stage: Stage, arithmetic: Arithmetic) -> str:
         width=stage.out[2],
         down=layer.stride[0],
         right=layer.stride[1],
-        above=layer.padding[0],
-        beside=layer.padding[1],
+        top_padding=layer.padding[0],
+        left_padding=layer.padding[1],
         tall=layer.kernel[0] * layer.dilation[0],
         wide=layer.kernel[1] * layer.dilation[1],
         step_down=layer.dilation[0],

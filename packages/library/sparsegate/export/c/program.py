@@ -1,4 +1,4 @@
-"""The C file of a network: its layers, and the functions that a program calls."""
+"""Writes the functions of a network in C: one or more per layer, and those that a program calls."""
 
 from __future__ import annotations
 
@@ -6,29 +6,28 @@ from ..layer import Conv, Linear
 from ..layout import Layout
 from ..plan import Stage
 from .conv import conv_one, conv_panel
-from .entry import ENTRY
 from .linear import linear_one, linear_panel
 from .pool import pool_loops
+from .templates import ENTRY
 from .text import MACHINE, PANEL, PLAIN, Arithmetic, Dialect, RowArithmetic, named
 
-MAX_STACK = 2 * 1024 * 1024  # bytes; threads have as little as that on some systems
+MAX_STACK = 2 * 1024 * 1024  # bytes: some systems give a thread no more
 
 
 def program(name: str, stages: list[Stage], dialect: Dialect) -> str:
-    """The C code of a network, without its `main`."""
+    """The functions of a network in C, without includes and `main`."""
     stack = stack_bytes(stages, dialect)
     if stack > MAX_STACK:
         raise ValueError(
-            f"{PANEL} images need {stack:,} bytes of stack between layers, and {MAX_STACK:,} are allowed; "
-            "hard-wired code is for smaller networks or images"
+            f"expected a network that needs at most {MAX_STACK:,} bytes of stack for {PANEL} "
+            f"images, got {stack:,}; export a smaller network, or one for smaller images"
         )
     panels = [_panel(f"layer{n}", stage, dialect.arithmetic(n)) for n, stage in enumerate(stages)]
     ones = [_one(f"layer{n}", stage, dialect.arithmetic(n)) for n, stage in enumerate(stages)]
     load = dialect.load(stages[0])
     return "\n\n".join(
         [
-            f'#include "{name}.h"\n#include <math.h>\n#include <string.h>',
-            (MACHINE if dialect.vectors else PLAIN) + dialect.words,
+            (MACHINE if dialect.vectors else PLAIN) + dialect.macros,
             *([load] if load else []),
             *panels,
             _network("panel", stages, dialect),
@@ -43,7 +42,7 @@ def program(name: str, stages: list[Stage], dialect: Dialect) -> str:
 
 
 def stack_bytes(stages: list[Stage], dialect: Dialect, images: int = PANEL) -> int:
-    """What so many images take between layers; those of a panel, with their input and output, side by side."""
+    """Bytes between layers for one image, or for a panel with its inputs and outputs."""
     inside = sum(_buffers(stages, dialect)) * dialect.num_bytes
     ends = 4 * (stages[0].source.size + stages[-1].target.size)
     return inside if images == 1 else (inside + ends) * (PANEL if dialect.vectors else 1)
@@ -64,8 +63,8 @@ def _one(name: str, stage: Stage, arithmetic: Arithmetic) -> str:
 
 
 def _buffers(stages: list[Stage], dialect: Dialect) -> list[int]:
-    """Values that lie between layers, which use two buffers by turns."""
-    sizes = [each.size for each in _between(stages, dialect)]
+    """Sizes of the two buffers between layers, which alternate."""
+    sizes = [layout.size for layout in _between(stages, dialect)]
     return [max([1, *sizes[turn::2]]) for turn in (0, 1)]
 
 
@@ -75,7 +74,7 @@ def _between(stages: list[Stage], dialect: Dialect) -> list[Layout]:
 
 
 def _network(kind: str, stages: list[Stage], dialect: Dialect) -> str:
-    """The function that calls the layers one after the other."""
+    """The function that calls the layers in order."""
     images = "PANEL" if kind == "panel" else "1"
     value = dialect.arithmetic(0).source if dialect.num_bytes == 4 else "unsigned char"
     sizes = _buffers(stages, dialect)
@@ -83,7 +82,7 @@ def _network(kind: str, stages: list[Stage], dialect: Dialect) -> str:
         f"ALIGNED {value} a[{sizes[0]} * {images}], b[{sizes[1]} * {images}];",
         "(void)a, (void)b;",
     ]
-    places = ["x", *"ab" * len(stages)]
+    buffers = ["x", *"ab" * len(stages)]
     loaded = dialect.load(stages[0]) is not None
     if loaded:
         lines += [
@@ -91,7 +90,7 @@ def _network(kind: str, stages: list[Stage], dialect: Dialect) -> str:
             f"load(x, ({dialect.arithmetic(0).source} *)a, {images});",
         ]
     for number, stage in enumerate(stages):
-        source, target = places[number + loaded], places[number + loaded + 1]
+        source, target = buffers[number + loaded], buffers[number + loaded + 1]
         target = "y" if number == len(stages) - 1 else target
         lines += [
             *_cleared(target, stage.target, images),
@@ -101,14 +100,16 @@ def _network(kind: str, stages: list[Stage], dialect: Dialect) -> str:
 
 
 def _cleared(buffer: str, layout: Layout, images: str) -> list[str]:
-    """Zeros, where a border is wanted."""
-    wanted = layout.border != (0, 0)
-    return [f"memset({buffer}, 0, sizeof *{buffer} * {layout.size} * {images});"] if wanted else []
+    """Clears a buffer whose layout has a border of padding."""
+    has_border = layout.border != (0, 0)
+    return (
+        [f"memset({buffer}, 0, sizeof *{buffer} * {layout.size} * {images});"] if has_border else []
+    )
 
 
 def _call(number: int, stage: Stage, dialect: Dialect, kind: str, source: str, target: str) -> str:
     arithmetic = dialect.arithmetic(number)
-    words = f"(const {arithmetic.source} *){source}, ({arithmetic.target} *){target}"
+    arguments = f"(const {arithmetic.source} *){source}, ({arithmetic.target} *){target}"
     if isinstance(stage.layer, Conv | Linear):
-        return f"layer{number}_{kind}({words});"
-    return f"layer{number}_pool({words}, {'PANEL' if kind == 'panel' else '1'});"
+        return f"layer{number}_{kind}({arguments});"
+    return f"layer{number}_pool({arguments}, {'PANEL' if kind == 'panel' else '1'});"

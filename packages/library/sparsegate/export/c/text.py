@@ -1,59 +1,61 @@
-"""What the layers' C code has in common: the words of its arithmetic, and the machine that it meets."""
+"""The interface of an arithmetic (fp32, int8), and C text that all layers share."""
 
 from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
 
+import numpy as np
+
 from ..plan import Stage
 from ..taps import Unit
 
 PANEL = 16
-"""Images of a panel."""
+"""Images of a panel: their values are interleaved, so a vector holds one value of each."""
 
 
 class Arithmetic(ABC):
-    """How one layer computes: the types of its values, and how its numbers are written."""
+    """How one layer computes: the C types of its values, and its numbers as C literals."""
 
     source: str
-    """C type of what it reads."""
+    """C type of the layer's inputs."""
     target: str
-    """C type of what it makes."""
+    """C type of the layer's outputs."""
 
     @abstractmethod
     def weights(self, unit: Unit) -> list[tuple[str, int]]:
-        """A unit's weights as literals, each with from where on it reads."""
+        """A unit's weights as literals, each with the offset of the input that it multiplies."""
 
     @abstractmethod
     def bias(self, unit: Unit) -> str:
-        """What a unit's sum begins with, as a literal."""
+        """The initial value of a unit's sum, as a literal."""
 
     @abstractmethod
-    def put(self, place: str, value: str, unit: Unit, *, lanes: str) -> str:
-        """The statement that makes a vector of sums into values and stores them."""
+    def put(self, address: str, value: str, unit: Unit, *, lanes: str) -> str:
+        """The statement that converts a vector of sums to outputs and stores them at `address`."""
 
     @abstractmethod
     def pooling(self) -> dict[str, str]:
-        """The words of a pooling: the type of its sum, the least value, a mean, and what is stored."""
+        """The C text of a pool: type of the sum, smallest value, mean, and the value to store."""
 
 
 class RowArithmetic(Arithmetic):
-    """Arithmetic that also has vectors of neighbouring places of one image."""
+    """Arithmetic that also has vectors of neighbouring pixels of one image."""
 
     @abstractmethod
-    def put_row(self, place: str, row: str, count: int, tile: int, unit: Unit) -> str:
-        """The statement that makes a row of sums into values, the largest of each tile, and stores them."""
+    def put_row(self, address: str, row: str, count: int, tile: int, unit: Unit) -> str:
+        """The statement that stores the largest sum of each tile of a row at `address`."""
 
 
 class Dialect(ABC):
-    """The numbers that a network computes with."""
+    """The type of number that a network computes with."""
 
-    words: str
-    """C code that defines the words."""
+    macros: str
+    """C code that defines the macros of the arithmetic."""
     num_bytes: int
-    """Of a value between layers."""
+    """Size of a value between layers."""
     vectors: bool
-    """Whether it makes use of vectors."""
+    """Whether it uses vectors."""
 
     @abstractmethod
     def arithmetic(self, number: int) -> Arithmetic:
@@ -61,19 +63,25 @@ class Dialect(ABC):
 
     @abstractmethod
     def load(self, first: Stage) -> str | None:
-        """A function `load(x, y, p)` that brings `p` images to where the first layer reads, if that is elsewhere."""
+        """A function `load(x, y, p)` that copies `p` images to the first layer, if needed."""
 
 
 def function(name: str, arithmetic: Arithmetic, body: list[str]) -> str:
-    """A function from what a layer reads to what it makes."""
+    """A C function from a layer's inputs `x` to its outputs `y`."""
     head = f"PART void {name}(const {arithmetic.source} *x, {arithmetic.target} *y)"
     return "\n".join(
-        [head, "{", "(void)x, (void)y; /* a layer may read nothing, or not be read */", *body, "}"]
+        [
+            head,
+            "{",
+            "(void)x, (void)y; /* a layer without weights does not use them */",
+            *body,
+            "}",
+        ]
     )
 
 
-def words(lanes: str, template: str) -> str:
-    """The words for vectors of so many lanes: a number, or nothing for the images of a panel."""
+def macros_for(lanes: str, template: str) -> str:
+    """The macros for vectors of this many lanes; an empty string means the images of a panel."""
     return template.replace("@L", lanes or "LANES").replace("@", lanes)
 
 
@@ -89,22 +97,41 @@ def named(text: str, name: str) -> str:
 
 
 def loading(first: Stage, target: str, value: str) -> str:
-    """A function that copies images to where the first layer reads them."""
+    """A C function that copies images to the first layer's input."""
     (channels, height, width), layout = first.source.shape, first.source
-    place = f"{layout.at(0, 0, 0)} + c * {layout.plane} + i * {layout.row} + j"
+    index = f"{layout.at(0, 0, 0)} + c * {layout.plane} + i * {layout.row} + j"
     return f"""PART void load(const float *x, {target} *y, int p)
 {{
-    for (int c = 0; c < {channels}; c++) for (int i = 0; i < {height}; i++) for (int j = 0; j < {width}; j++)
+    for (int c = 0; c < {channels}; c++)
+    for (int i = 0; i < {height}; i++) for (int j = 0; j < {width}; j++)
         for (int lane = 0; lane < p; lane++) {{
             const float value = x[((c * {height} + i) * {width} + j) * p + lane];
-            y[({place}) * p + lane] = {value};
+            y[({index}) * p + lane] = {value};
         }}
 }}"""
 
 
+def c_float(value: float) -> str:
+    """The shortest C literal that reads back as the same single-precision number.
+
+    >>> c_float(0.1), c_float(-2.0)
+    ('0.1f', '-2.0f')
+    """
+    with np.errstate(over="ignore"):
+        number = np.float32(value)
+    if not np.isfinite(number):
+        raise ValueError(
+            f"expected a number of single precision, got {value:g}; scale the weights down"
+        )
+    short = np.format_float_positional(number, unique=True, trim="0")
+    tiny = np.format_float_scientific(number, unique=True, trim="0")
+    return f"{min(short, tiny, key=len)}f"
+
+
 ATTRIBUTES = """
 #if defined(__GNUC__)
-# define PART static __attribute__((__noinline__)) /* inlining would make functions too long to compile soon */
+/* Inlining the parts of a layer would take very long to compile. */
+# define PART static __attribute__((__noinline__))
 # define INLINE static inline __attribute__((__always_inline__, __unused__))
 # define ALIGNED __attribute__((__aligned__(64)))
 #else
@@ -118,7 +145,7 @@ PLAIN = (
     ATTRIBUTES
     + """
 #define LANES 1
-#define PANEL 1 /* images are computed one by one */
+#define PANEL 1 /* one image at a time */
 """
 )
 
@@ -141,7 +168,7 @@ MACHINE = (
 # define VECTOR(n) __attribute__((__vector_size__(n)))
 # define LOOSE(n) __attribute__((__vector_size__(n), __aligned__(1), __may_alias__))
 #else
-# define PANEL 1 /* without vectors, images are computed one by one, by the code for panels */
+# define PANEL 1 /* without vectors, the code for panels computes one image at a time */
 #endif
 """
 )

@@ -106,7 +106,9 @@ def _add_values(encoder: Encoder, values: Array, form: int, tables: list[Table])
         add_split(encoder, values)
         return split_side(values)
     table = tables[form - TABLE]
-    shares = frequencies(table.counts)
-    cut = lambda block: np.searchsorted(table.values, block)  # noqa: E731
-    encoder.add_symbols(VALUES, values, shares, cut=cut)
+
+    def cut(block: Array) -> Array:
+        return np.asarray(np.searchsorted(table.values, block))
+
+    encoder.add_symbols(VALUES, values, frequencies(table.counts), cut=cut)
     return b""

@@ -1,7 +1,8 @@
-/* Calls a compiled network on a tensor with next to nothing in between: two calls of DLPack, and the network's own.
+/* Calls a compiled network on a tensor with little overhead: two calls of DLPack, and the network itself.
  *
- * A Direct answers NotImplemented whenever anything is out of the ordinary (autograd records, somebody has hooked
- * himself in, an input of another kind): its owner then goes the long way, which also knows what to complain about.
+ * A Direct returns NotImplemented in all but the simplest case (when autograd records, when hooks are
+ * registered, for other kinds of input). Its owner then makes the full call of a module, which also
+ * reports errors.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -11,7 +12,8 @@
 #include "exchange.h"
 
 #define MOST_DIMS 8
-#define LINE 64 /* bytes: where outputs begin */
+#define LINE 64 /* bytes: alignment of outputs */
+#define NEVER_MAPPED 65536 /* no process has memory at these first addresses */
 
 typedef int64_t (*Run)(const void *context, const float *in, float *out, int64_t count, int64_t num_threads);
 typedef void (*Wired)(const float *in, long count, float *out);
@@ -20,13 +22,14 @@ typedef struct {
     PyObject_HEAD
     vectorcallfunc call;
     const Exchange *exchange;
-    PyObject *tensor;                     /* the type torch.Tensor: none that is derived from it */
-    PyObject *grad_enabled, *num_threads; /* functions of torch */
-    PyObject *hooks;                      /* a tuple of dictionaries, all of them empty in ordinary calls */
-    PyObject *keep;                       /* what context points into */
-    Run run;                              /* nothing for hard-wired code, which is context itself */
+    PyObject *tensor;                     /* torch.Tensor; subclasses take the full call */
+    PyObject *grad_enabled, *num_threads; /* functions of torch without arguments */
+    PyObject *is_neg;                     /* torch.Tensor.is_neg: DLPack does not pass on the negative bit */
+    PyObject *hooks;                      /* a tuple of dictionaries, which are empty without hooks */
+    PyObject *keep;                       /* owns the memory that context points to */
+    Run run;                              /* NULL for hard-wired code, whose function is the context */
     void *context;
-    int in_dims, out_dims; /* with the batch, which is the first and may have any size */
+    int in_dims, out_dims; /* including the batch, which comes first and has any size */
     int64_t in_shape[MOST_DIMS], out_shape[MOST_DIMS];
 } Direct;
 
@@ -73,7 +76,9 @@ static Output *new_output(const Direct *self, int64_t count)
 static int is_wanted(const Direct *self, const Tensor *x)
 {
     int64_t step = 1;
-    if (x->device_type != ON_CPU || x->code != IS_FLOAT || x->bits != 32 || x->lanes != 1 || !x->data)
+    if (x->device_type != ON_CPU || x->code != IS_FLOAT || x->bits != 32 || x->lanes != 1)
+        return 0;
+    if ((uintptr_t)x->data < NEVER_MAPPED) /* freed: zero, or zero and the offset of a view */
         return 0;
     if (x->ndim != self->in_dims || x->shape[0] < 1)
         return 0;
@@ -95,10 +100,11 @@ static int is_hooked(const Direct *self)
     return 0;
 }
 
-/* What a function of torch without arguments says, as a number; -1 if it fails. */
-static long asked(PyObject *function)
+/* Calls a function of torch, with `arg` unless it is NULL; returns its result as a number, or -1 if it
+ * fails. */
+static long asked(PyObject *function, PyObject *arg)
 {
-    PyObject *answer = PyObject_CallNoArgs(function);
+    PyObject *answer = arg ? PyObject_CallOneArg(function, arg) : PyObject_CallNoArgs(function);
     long number = answer ? PyLong_AsLong(answer) : -1;
     Py_XDECREF(answer);
     return number;
@@ -123,12 +129,13 @@ static PyObject *call(PyObject *callable, PyObject *const *args, size_t nargsf, 
     Tensor x = {0};
     Output *out;
     void *made = NULL;
-    long grad, num_threads;
+    long grad, neg, num_threads;
     if (PyVectorcall_NARGS(nargsf) != 1 || names || (PyObject *)Py_TYPE(args[0]) != self->tensor || is_hooked(self))
         Py_RETURN_NOTIMPLEMENTED;
-    if ((grad = asked(self->grad_enabled)) < 0 || (num_threads = self->run ? asked(self->num_threads) : 1) < 0)
+    if ((grad = asked(self->grad_enabled, NULL)) < 0 || (neg = asked(self->is_neg, args[0])) < 0 ||
+        (num_threads = self->run ? asked(self->num_threads, NULL) : 1) < 0)
         return NULL;
-    if (grad)
+    if (grad || neg)
         Py_RETURN_NOTIMPLEMENTED;
     if (self->exchange->look(args[0], &x)) {
         PyErr_Clear();
@@ -151,7 +158,7 @@ static PyObject *call(PyObject *callable, PyObject *const *args, size_t nargsf, 
 static int read_shape(PyObject *from, int *dims, int64_t *shape)
 {
     if (!PyTuple_Check(from) || PyTuple_GET_SIZE(from) + 1 > MOST_DIMS) {
-        PyErr_Format(PyExc_ValueError, "a shape is a tuple of at most %d numbers, got %R", MOST_DIMS - 1, from);
+        PyErr_Format(PyExc_ValueError, "expected a shape of at most %d sizes, got %R", MOST_DIMS - 1, from);
         return -1;
     }
     *dims = 1 + (int)PyTuple_GET_SIZE(from);
@@ -159,7 +166,7 @@ static int read_shape(PyObject *from, int *dims, int64_t *shape)
         shape[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(from, i - 1));
         if (shape[i] < 1) {
             if (!PyErr_Occurred())
-                PyErr_Format(PyExc_ValueError, "every size of a shape is positive, got %R", from);
+                PyErr_Format(PyExc_ValueError, "expected a shape of positive sizes, got %R", from);
             return -1;
         }
     }
@@ -170,7 +177,7 @@ static int read_hooks(PyObject *hooks)
 {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(hooks); i++)
         if (!PyDict_Check(PyTuple_GET_ITEM(hooks, i))) {
-            PyErr_Format(PyExc_ValueError, "hooks are dictionaries, got %R", PyTuple_GET_ITEM(hooks, i));
+            PyErr_Format(PyExc_ValueError, "expected hooks to be dictionaries, got %R", PyTuple_GET_ITEM(hooks, i));
             return -1;
         }
     return 0;
@@ -195,11 +202,12 @@ static PyObject *make(PyTypeObject *type, PyObject *args, PyObject *names)
     Py_INCREF(self->tensor = tensor);
     Py_INCREF(self->grad_enabled = grad_enabled);
     Py_INCREF(self->num_threads = num_threads);
+    self->is_neg = PyObject_GetAttrString(tensor, "is_neg");
     Py_INCREF(self->hooks = hooks);
     Py_INCREF(self->keep = keep);
     self->exchange = PyCapsule_GetPointer(exchange, "dlpack_exchange_api");
     if (self->exchange && (self->exchange->major != 1 || !self->exchange->look))
-        PyErr_SetString(PyExc_ValueError, "this version of DLPack is not known");
+        PyErr_SetString(PyExc_ValueError, "expected version 1 of DLPack with its `look` function");
     if (PyErr_Occurred() || read_shape(in, &self->in_dims, self->in_shape) ||
         read_shape(out, &self->out_dims, self->out_shape)) {
         Py_DECREF(self);
@@ -214,6 +222,7 @@ static int traverse(PyObject *object, visitproc visit, void *arg)
     Py_VISIT(self->tensor);
     Py_VISIT(self->grad_enabled);
     Py_VISIT(self->num_threads);
+    Py_VISIT(self->is_neg);
     Py_VISIT(self->hooks);
     Py_VISIT(self->keep);
     return 0;
@@ -226,14 +235,15 @@ static void discard_direct(PyObject *object)
     Py_XDECREF(self->tensor);
     Py_XDECREF(self->grad_enabled);
     Py_XDECREF(self->num_threads);
+    Py_XDECREF(self->is_neg);
     Py_XDECREF(self->hooks);
     Py_XDECREF(self->keep);
     Py_TYPE(object)->tp_free(object);
 }
 
-/* Immutable, like a tuple: whoever is in a cycle with it is cleared instead. */
+/* Immutable, like a tuple: in a reference cycle, another object is cleared. */
 static PyTypeObject DirectType = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "sparsegate.kernels._direct.Direct",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "sparsegate_runtime.kernels._direct.Direct",
     .tp_doc = "Direct(exchange, torch, function, context, shapes, hooks, keep): a call of compiled code on a tensor.",
     .tp_basicsize = sizeof(Direct),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,

@@ -1,4 +1,5 @@
-/* The parts of DLPack 1 that a call needs: https://dmlc.github.io/dlpack, version 1.3. Torch offers them from 2.10 on. */
+/* The parts of DLPack 1 that a call needs: https://dmlc.github.io/dlpack, version 1.3. Torch offers them
+ * from 2.10 on. */
 #ifndef SPARSEGATE_EXCHANGE_H
 #define SPARSEGATE_EXCHANGE_H
 

@@ -1,4 +1,5 @@
-/* Runs images through a chain of sparse layers: shares the work among threads and picks the processor's variant. */
+/* Runs images through a chain of sparse layers: distributes the work and picks the variant for the
+ * processor. */
 #include "chain.h"
 #include "kernels.h"
 
@@ -11,7 +12,7 @@ static int omp_get_thread_num(void) { return 0; }
 static int omp_get_num_threads(void) { return 1; }
 #endif
 
-#define LINE 64 /* bytes: where scratch memory begins */
+#define LINE 64 /* bytes: alignment of scratch memory */
 
 /* The best variant for this processor. */
 KERNEL int64_t sg_variant(void)
@@ -43,20 +44,20 @@ static int64_t lanes_of(const Chain *chain, int64_t single)
     return single ? 1 : LANES * chain->vectors;
 }
 
-/* Floats that one thread's buffers and sums take. */
+/* Size of one thread's buffers and sums, in floats. */
 static int64_t share_of(const Chain *chain, int64_t single)
 {
     int64_t sums = single ? chain->single_rows : chain->panel_rows;
     return 2 * (chain->buffer_size * lanes_of(chain, single) + SLACK) + sums + SLACK;
 }
 
-/* Floats of scratch memory that `sg_chain` needs. */
+/* Size of the scratch memory of `sg_chain`, in floats. */
 KERNEL int64_t sg_chain_scratch(const Chain *chain, int64_t single, int64_t num_threads)
 {
     return share_of(chain, single) * num_threads;
 }
 
-/* A task for the images from `first` on, with the buffers of thread `owner` and the sums of thread `part`. */
+/* A task that starts at image `first`, with the buffers of thread `owner` and the sums of thread `part`. */
 static Task task_for(const Chain *chain, const float *in, float *out, float *scratch, int64_t single, int64_t owner)
 {
     int64_t lanes = lanes_of(chain, single), size = chain->buffer_size * lanes + SLACK;
@@ -65,8 +66,8 @@ static Task task_for(const Chain *chain, const float *in, float *out, float *scr
     return task;
 }
 
-/* What thread `me` of `all` does: with fewer panels than threads, threads share the rows of every layer, otherwise each
- * takes whole panels. */
+/* The work of thread `me` of `all`: with fewer panels than threads, the threads share the rows of each
+ * layer; otherwise each takes whole panels. */
 static void share(const Chain *chain, const float *in, float *out, int64_t count, float *scratch, int64_t single,
                   Run run, int me, int all)
 {
@@ -85,12 +86,12 @@ static void share(const Chain *chain, const float *in, float *out, int64_t count
     }
 }
 
-/* Sends `count` images through the chain, one at a time or in panels. */
+/* Runs `count` images through the chain, one at a time or in panels. */
 KERNEL int64_t sg_chain(const Chain *chain, const float *in, float *out, int64_t count, float *scratch, int64_t single,
                         int64_t num_threads, int64_t variant)
 {
     const Run run = run_for(variant, single);
-    if (num_threads < 2) { /* even a parallel region of one costs as much as a small layer */
+    if (num_threads < 2) { /* a parallel region of one thread costs as much as a small layer */
         share(chain, in, out, count, scratch, single, run, 0, 1);
         return 0;
     }
@@ -99,8 +100,8 @@ KERNEL int64_t sg_chain(const Chain *chain, const float *in, float *out, int64_t
     return 0;
 }
 
-/* The same for a caller who has nothing but images: by at most so many threads, if the work is worth them. Not zero if
- * there is no memory. */
+/* Like `sg_chain`, for callers without scratch memory: uses up to `num_threads` threads if there is work
+ * for them. Returns nonzero if memory runs out. */
 KERNEL int64_t sg_chain_direct(const Call *call, const float *in, float *out, int64_t count, int64_t num_threads)
 {
     const int64_t worth = 1 + count * call->work / call->worth_a_thread;

@@ -1,4 +1,4 @@
-/* Chains of sparse layers on processors with AVX2: a vector is two registers. */
+/* Chains of sparse layers on processors with AVX2: a vector takes two registers. */
 #if defined(__x86_64__)
 #include <immintrin.h>
 

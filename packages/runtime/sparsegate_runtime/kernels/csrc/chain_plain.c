@@ -1,4 +1,5 @@
-/* Chains of sparse layers on any processor: the compiler makes of a vector what it has, such as four of NEON's. */
+/* Chains of sparse layers on any processor: the compiler maps a vector to its registers, such as four of
+ * NEON. */
 #define NAME(x) x##_plain
 #define TARGET
 #define MAX_TILE 6

@@ -1,24 +1,25 @@
-/* What is counted to check a file before anything is decoded; read from a disk for the first time, so by several threads. */
+/* Counts that validate a file before it is decoded. Several threads read, as the file may not be in memory
+ * yet. */
 #include "kernels.h"
 #include "words.h"
 
 #define PIECE (1 << 20) /* bytes that a thread takes at a time */
-#define WORTH (1 << 22) /* bytes that are worth waking other threads */
+#define WORTH (1 << 22) /* bytes from which more threads pay off */
 
 FOR_EACH_PROCESSOR static int64_t ones_of(const uint8_t *bytes, int64_t count)
 {
     return ones_in(bytes, count);
 }
 
-#define DEFINE_ANY_ZERO(NAME, TYPE)                                                                                    \
-    FOR_EACH_PROCESSOR static int NAME(const uint8_t *bytes, int64_t count)                                            \
-    {                                                                                                                  \
-        TYPE value, zeros = 0;                                                                                         \
-        for (int64_t at = 0; at < count; at += (int64_t)sizeof value) {                                                \
-            memcpy(&value, bytes + at, sizeof value); /* a file's values may lie anywhere */                           \
-            zeros |= value == 0;                                                                                       \
-        }                                                                                                              \
-        return zeros != 0;                                                                                             \
+#define DEFINE_ANY_ZERO(NAME, TYPE)                                                                          \
+    FOR_EACH_PROCESSOR static int NAME(const uint8_t *bytes, int64_t count)                                  \
+    {                                                                                                        \
+        TYPE value, zeros = 0;                                                                               \
+        for (int64_t at = 0; at < count; at += (int64_t)sizeof value) {                                      \
+            memcpy(&value, bytes + at, sizeof value); /* values of a file may be unaligned */                \
+            zeros |= value == 0;                                                                             \
+        }                                                                                                    \
+        return zeros != 0;                                                                                   \
     }
 
 DEFINE_ANY_ZERO(any_zero_1, uint8_t)
@@ -40,7 +41,7 @@ static inline int64_t piece_at(int64_t at, int64_t count)
     return count - at < PIECE ? count - at : PIECE;
 }
 
-/* The number of ones among the bits of some bytes. */
+/* The number of set bits in `count` bytes. */
 KERNEL int64_t sg_count_ones(const uint8_t *bytes, int64_t count, int num_threads)
 {
     int64_t ones = 0;
@@ -50,7 +51,7 @@ KERNEL int64_t sg_count_ones(const uint8_t *bytes, int64_t count, int num_thread
     return ones;
 }
 
-/* Whether one of some values, `count` bytes of them, is zero; -1 for a width that no value has. */
+/* Whether any value in `count` bytes is zero; -1 if the width is not that of a type. */
 KERNEL int64_t sg_any_zero(const uint8_t *bytes, int64_t count, int width, int num_threads)
 {
     int found = 0;

@@ -1,19 +1,19 @@
-/* The adaptive Fastfood transform, S H G P H B, of one row after another: a row stays in the nearest cache from its
- * signs to its scales. Transforms are in Sylvester's order, in place, and are scaled at the end. */
+/* The adaptive Fastfood transform, S H G P H B, row by row: a row stays in the first cache from its signs
+ * to its scales. The transforms are in Sylvester's order and in place; they are scaled at the end. */
 #include <stdint.h>
 #include <string.h>
 
 #include "kernels.h"
 
 #define LANES 16
-#define MAX_SIZE 8192   /* two rows of it stand on the stack */
-#define WORTH (1 << 15) /* numbers that are worth waking other threads */
+#define MAX_SIZE 8192   /* two rows of this size are on the stack */
+#define WORTH (1 << 15) /* numbers from which more threads pay off */
 
 #if defined(__GNUC__) && (defined(__clang__) || __GNUC__ >= 12)
 #define HAS_SHUFFLE 1
 typedef float Vector __attribute__((vector_size(4 * LANES), aligned(4)));
 
-/* Lanes that are 1, 2, 4 and 8 apart: their sum in the lower, their difference in the higher. */
+/* Lanes 1, 2, 4 and 8 apart: the lower lane becomes their sum, the higher their difference. */
 #define BUTTERFLY(v, SIGNS, ...) (__builtin_shufflevector(v, v, __VA_ARGS__) + (v) * (Vector)SIGNS)
 #define SIGNS_1 {1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1}
 #define SIGNS_2 {1, 1, -1, -1, 1, 1, -1, -1, 1, 1, -1, -1, 1, 1, -1, -1}
@@ -33,7 +33,7 @@ static inline void lanes(float *x)
 #define HAS_SHUFFLE 0
 #endif
 
-/* One pass over numbers that are `step` apart. */
+/* One pass, over pairs of numbers that are `step` apart. */
 static inline void pass(float *x, int64_t size, int64_t step)
 {
     for (int64_t begin = 0; begin < size; begin += 2 * step)
@@ -44,7 +44,7 @@ static inline void pass(float *x, int64_t size, int64_t step)
         }
 }
 
-/* Two passes at once: the second finds its numbers in registers. */
+/* Two passes at once: the second has its numbers in registers. */
 static inline void two_passes(float *x, int64_t size, int64_t step)
 {
     for (int64_t begin = 0; begin < size; begin += 4 * step)
@@ -97,7 +97,7 @@ FOR_EACH_PROCESSOR static void block_of(const Layer *layer, int64_t block, const
     memset(one + layer->inputs, 0, (size_t)(size - layer->inputs) * sizeof *one);
     walsh_hadamard(one, size);
     for (int64_t i = 0; i < size; i++)
-        two[i] = one[order[i] & (size - 1)] * gains[i]; /* inside, whatever the order says */
+        two[i] = one[order[i] & (size - 1)] * gains[i]; /* in bounds, whatever the order says */
     walsh_hadamard(two, size);
     if (layer->bias)
         for (int64_t i = 0; i < count; i++)
@@ -107,7 +107,8 @@ FOR_EACH_PROCESSOR static void block_of(const Layer *layer, int64_t block, const
             out[first + i] = two[i] * (factor * scales[i]);
 }
 
-/* The features of every row of x [rows][inputs] into out [rows][features]; -1 for a size that it does not serve. */
+/* Writes the features of each row of x [rows][inputs] to out [rows][features]; returns -1 for an
+ * unsupported size. */
 KERNEL int64_t sg_fastfood(const float *x, int64_t rows, int64_t inputs, int64_t size, int64_t features,
                            const float *signs, const int64_t *order, const float *gains, const float *scales,
                            const float *bias, float *out, int num_threads)

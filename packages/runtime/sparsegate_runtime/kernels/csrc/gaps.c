@@ -1,9 +1,10 @@
-/* The format gaps: puts kept elements where Rice-coded distances say. docs/formats/gaps.md has the layout.
+/* The format gaps: writes kept elements at positions coded as Rice-coded distances (docs/formats/gaps.md).
  *
- * Element i lies at ((one[i] - i) << rice) + r[0] + ... + r[i] + i, where one[i] is the place of the i-th one among the
- * bits of the quotients: the zeros before it are the quotients' sum. So a thread can begin anywhere by counting bits.
- * What is read here has been checked: there are `count` ones, and the last element is inside the tensor. Should somebody
- * change the file meanwhile, the elements are wrong, but every read and write stays where it should.
+ * Element i is at ((one[i] - i) << rice) + r[0] + ... + r[i] + i, where one[i] is the position of the i-th
+ * set bit of the quotients: the number of zeros before it is the quotients' sum. So a thread can start
+ * anywhere by counting bits. The input was validated: it has `count` set bits, and the last element is
+ * inside the tensor. If the file changes meanwhile, the elements are wrong, but every read and write stays
+ * in bounds.
  */
 #include "gaps.h"
 #include "kernels.h"
@@ -12,7 +13,7 @@
 #include <emmintrin.h>
 #endif
 
-#define WINDOW 8192 /* bytes of the tensor that are put together in the cache, which two threads may share */
+#define WINDOW 8192 /* bytes of the tensor that are assembled in the cache, which two threads may share */
 
 /* The sum of the first remainders, a multiple of eight of them. */
 FOR_EACH_PROCESSOR static int64_t sum_of_remainders(const Gaps *gaps, int64_t count)
@@ -23,7 +24,8 @@ FOR_EACH_PROCESSOR static int64_t sum_of_remainders(const Gaps *gaps, int64_t co
     return sum;
 }
 
-/* Goes to a kept element; `begin` is where the part of the tensor begins that it and those after it fill. */
+/* Moves to a kept element; `begin` is the start of the part of the tensor that this and later elements
+ * fill. */
 FOR_EACH_PROCESSOR static Cursor cursor_at(const Gaps *gaps, int64_t number, int64_t *begin)
 {
     Cursor cursor = {gaps, number, sum_of_remainders(gaps, number), 0, word_at(gaps->quotients, 0, gaps->num_bytes)};
@@ -47,21 +49,22 @@ static inline uint64_t spread(uint64_t byte)
     return low | (byte >> 7) << 56;
 }
 
-/* The sums of the first one, two .. eight of the remainders whose bits stand in byte `at` of every plane. */
+/* Prefix sums of the eight remainders whose bits are in byte `at` of each plane. */
 static inline void sums_at(const Gaps *gaps, int64_t at, uint64_t out[8])
 {
     memset(out, 0, 8 * sizeof *out);
-    for (int low = 0; low < gaps->rice; low += 5) { /* five bits at a time: eight such numbers add up to a byte at most */
+    /* five bits at a time: the sum of eight such numbers fits into a byte */
+    for (int low = 0; low < gaps->rice; low += 5) {
         uint64_t word = 0;
         for (int bit = low; bit < gaps->rice && bit < low + 5; bit++)
             word |= spread(gaps->planes[bit * gaps->plane_bytes + at]) << (bit - low);
-        word *= UINT64_C(0x0101010101010101); /* each byte becomes the sum of those up to it */
+        word *= UINT64_C(0x0101010101010101); /* each byte becomes a prefix sum */
         for (int i = 0; i < 8; i++)
             out[i] += (word >> (8 * i) & 255) << low;
     }
 }
 
-/* The places of the next `count` ones among the bits of the quotients. */
+/* The positions of the next `count` set bits of the quotients. */
 static inline void find_places(Cursor *cursor, int64_t count, int64_t out[BLOCK])
 {
     const Gaps *gaps = cursor->gaps;
@@ -109,14 +112,14 @@ static const Way PLAIN = {positions, move};
 typedef struct {
     Cursor cursor;
     int64_t last;       /* the number of the last of them, plus one */
-    const char *values; /* of those that have not been put */
+    const char *values; /* of the elements that are not yet written */
     char *out;          /* the whole tensor */
     int64_t begin, end; /* elements of it */
-    int64_t at[BLOCK];  /* positions of kept elements before the cursor, of which `done` of `here` have been put */
+    int64_t at[BLOCK];  /* positions of kept elements before the cursor; `done` of `here` are written */
     int64_t done, here;
 } Part;
 
-/* Whether there is an element to put; finds positions when all have been used. */
+/* Whether an element is left to write; finds more positions when all are used. */
 static int refill(const Way *way, Part *part)
 {
     if (part->done < part->here)
@@ -131,14 +134,14 @@ static int refill(const Way *way, Part *part)
 
 typedef int64_t Put(char *window, int64_t begin, int64_t size, const int64_t *at, const char *values, int64_t count);
 
-/* Puts values into a window of `size` elements, up to the first that lies outside; says how many. */
-#define DEFINE_PUT(NAME, TYPE)                                                                                         \
+/* Writes values to a window of `size` elements, up to the first outside of it; returns how many. */
+#define DEFINE_PUT(NAME, TYPE)                                                                                           \
     static int64_t NAME(char *window, int64_t begin, int64_t size, const int64_t *at, const char *values, int64_t count) \
-    {                                                                                                                  \
-        int64_t i = 0;                                                                                                 \
-        for (; i < count && (uint64_t)(at[i] - begin) < (uint64_t)size; i++)                                           \
-            memcpy((TYPE *)(void *)window + (at[i] - begin), (const TYPE *)(const void *)values + i, sizeof(TYPE));    \
-        return i;                                                                                                      \
+    {                                                                                                                    \
+        int64_t i = 0;                                                                                                   \
+        for (; i < count && (uint64_t)(at[i] - begin) < (uint64_t)size; i++)                                             \
+            memcpy((TYPE *)(void *)window + (at[i] - begin), (const TYPE *)(const void *)values + i, sizeof(TYPE));      \
+        return i;                                                                                                        \
     }
 
 DEFINE_PUT(put_1, uint8_t)
@@ -146,7 +149,7 @@ DEFINE_PUT(put_2, uint16_t)
 DEFINE_PUT(put_4, uint32_t)
 DEFINE_PUT(put_8, uint64_t)
 
-/* Fills the part, a window after another; all windows but the first begin with a line of the cache. */
+/* Fills the part window by window; all windows but the first start at a cache line. */
 static void write_part(const Way *way, Part *part, int64_t width)
 {
     char window[WINDOW] __attribute__((aligned(64))) = {0};
@@ -164,11 +167,11 @@ static void write_part(const Way *way, Part *part, int64_t width)
         way->move(part->out + begin * width, window, size * width);
     }
 #if defined(__SSE2__)
-    _mm_sfence(); /* what went past the caches is there for everyone */
+    _mm_sfence(); /* makes the stores that bypass the caches visible to other threads */
 #endif
 }
 
-/* `wide` asks for the processor's own way, if there is one; plain C does the same. */
+/* `wide` selects the AVX-512 decoder if the processor has it; plain C gives the same result. */
 KERNEL int64_t sg_gaps_write(const uint8_t *quotients, int64_t num_bytes, const uint8_t *planes, int64_t plane_bytes, int rice,
                              const void *values, int64_t count, int width, void *out, int64_t total, int num_threads,
                              int wide)

@@ -1,4 +1,4 @@
-/* What the ways to decode the format gaps share: where they are in the bits, and what each of them brings. */
+/* The cursor that the decoders of the format gaps share, and their interface. */
 #ifndef SPARSEGATE_GAPS_H
 #define SPARSEGATE_GAPS_H
 
@@ -6,7 +6,7 @@
 
 #include "words.h"
 
-#define BLOCK 512 /* kept elements whose positions are found at a time: a multiple of 64, few enough for the cache */
+#define BLOCK 512 /* kept elements whose positions are found at a time: a multiple of 64 that fits into the cache */
 
 typedef struct {
     const uint8_t *quotients; /* [num_bytes] */
@@ -16,25 +16,26 @@ typedef struct {
     int rice;
 } Gaps;
 
-/* Before one of the kept elements. */
+/* A position before a kept element. */
 typedef struct {
     const Gaps *gaps;
     int64_t next;  /* the element's number, a multiple of 64 */
     int64_t sum;   /* of the remainders before it */
-    int64_t at;    /* the quotients' byte where the word begins */
-    uint64_t word; /* eight bytes of quotients, without the ones of elements before it */
+    int64_t at;    /* index of the first byte of the word in the quotients */
+    uint64_t word; /* eight bytes of quotients, with the bits of earlier elements cleared */
 } Cursor;
 
-/* One way to decode: in plain C, or with what some processors have. */
+/* A decoder: in plain C, or for some processors. */
 typedef struct {
-    /* Finds the positions of the next `count` elements, BLOCK at the most, and moves on; what follows them in `out` may
-     * be anything. */
+    /* Finds the positions of the next `count` elements, at most BLOCK, and advances; may write anything to
+     * `out` after them. */
     void (*positions)(Cursor *cursor, int64_t count, int64_t out[BLOCK]);
-    /* Copies a window past the caches, where the processor can: a tensor is larger. Leaves zeros in the window. */
+    /* Copies a window, past the caches if the processor can, as a tensor is larger. Clears the window. */
     void (*move)(char *to, char *window, int64_t num_bytes);
 } Way;
 
-/* The way for AVX-512, or NULL where the processor or the compiler has none; for tensors below 2^32 elements. */
+/* The decoder for AVX-512, or NULL if the processor or the compiler lacks it; for tensors below 2^32
+ * elements. */
 const Way *avx512_way(void);
 
 #endif

@@ -1,4 +1,5 @@
-/* The format gaps with AVX-512: the places of all ones in a word at once, sixteen positions at once, whole lines. */
+/* The format gaps with AVX-512: all set bits of a word at once, sixteen positions at once, whole cache
+ * lines. */
 #include "gaps.h"
 
 #if defined(__x86_64__) && (__GNUC__ >= 8 || defined(__clang__))
@@ -10,13 +11,13 @@ static const uint8_t COUNTING[64] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10,
                                      22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43,
                                      44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63};
 
-/* Sixteen bytes, plus where they are counted from. */
+/* Sixteen bytes, plus an offset. */
 WIDE static inline void put_places(uint32_t *out, __m128i bytes, __m512i from)
 {
     _mm512_storeu_si512(out, _mm512_add_epi32(_mm512_cvtepu8_epi32(bytes), from));
 }
 
-/* The places of the next `count` ones among the bits of the quotients; up to 63 more are written. */
+/* The positions of the next `count` set bits of the quotients; writes up to 63 more. */
 WIDE static void find_places(Cursor *cursor, int64_t count, uint32_t out[BLOCK + 64])
 {
     const Gaps *gaps = cursor->gaps;
@@ -40,7 +41,7 @@ WIDE static void find_places(Cursor *cursor, int64_t count, uint32_t out[BLOCK +
     cursor->word &= used < 64 ? ~_pdep_u64((UINT64_C(1) << used) - 1, cursor->word) : 0;
 }
 
-/* The sums of the first one, two .. sixteen numbers. */
+/* Prefix sums of sixteen numbers. */
 WIDE static inline __m512i sums(__m512i numbers)
 {
     const __m512i zero = _mm512_setzero_si512();
@@ -84,7 +85,7 @@ WIDE static void positions(Cursor *cursor, int64_t count, int64_t out[BLOCK])
     cursor->next += count;
 }
 
-/* Copies some bytes in the ordinary way, and leaves zeros. */
+/* Copies some bytes through the caches, and clears the source. */
 static inline void move_few(char *to, char *window, int64_t num_bytes)
 {
     memcpy(to, window, (size_t)num_bytes);

@@ -1,7 +1,8 @@
 /* A sparse convolution of sixteen images at a time, for one kind of processor: a part of variant.h. */
 
-/* Rows r0 .. r1 of one block of channels, on a patch of `lines` by `width` places: sums go to out + r * out_step, from the
- * bias at first. What was summed before is added at the end, so that no multiplication waits for it. */
+/* Rows r0 .. r1 of one block of channels, on a patch of `lines` by `width` outputs: sums go to out + r *
+ * out_step and start at the bias in the first block. Earlier sums are added at the end, so that no
+ * multiplication waits for them. */
 INLINE void NAME(patch)(const int lines, const int width, const Layer *layer, int64_t block, int64_t r0, int64_t r1,
                         const float *x, float *out, int64_t out_step)
 {
@@ -27,12 +28,12 @@ INLINE void NAME(patch)(const int lines, const int width, const Layer *layer, in
     }
 }
 
-#define PATCH(L, W)                                                                                                    \
-    case 32 * L + W:                                                                                                   \
-        NAME(patch)(L * W <= MAX_TILE ? L : 1, L * W <= MAX_TILE ? W : 1, layer, block, r0, r1, x, out, out_step);      \
+#define PATCH(L, W)                                                                                                \
+    case 32 * L + W:                                                                                               \
+        NAME(patch)(L * W <= MAX_TILE ? L : 1, L * W <= MAX_TILE ? W : 1, layer, block, r0, r1, x, out, out_step); \
         break;
 
-/* All blocks of channels, one after the other, so that a block's inputs serve all rows while they are near. */
+/* All blocks of channels in order, so that all rows use a block's inputs while they are in the cache. */
 TARGET static void NAME(patches)(int64_t lines, int64_t width, const Layer *layer, int64_t r0, int64_t r1, const float *x,
                                  float *out, int64_t out_step)
 {
@@ -46,14 +47,14 @@ TARGET static void NAME(patches)(int64_t lines, int64_t width, const Layer *laye
         }
 }
 
-/* `vectors` in pieces of at most `most`, as equal as can be. */
+/* The size of a piece if `vectors` are split into nearly equal pieces of at most `most`. */
 INLINE int64_t NAME(piece_of)(int64_t vectors, int64_t most)
 {
     int64_t num_pieces = (vectors + most - 1) / most;
     return (vectors + num_pieces - 1) / num_pieces;
 }
 
-/* One line of a convolution's output, pooled and rectified, to its place in the next layer's input. */
+/* Writes one line of a convolution's output to the next layer's input, after pool and ReLU. */
 INLINE void NAME(panel_pool)(const int64_t pool, const Layer *layer, const Layer *next, const float *sums, int64_t r0,
                              int64_t r1, int64_t y, float *out)
 {
@@ -75,7 +76,8 @@ INLINE void NAME(panel_pool)(const int64_t pool, const Layer *layer, const Layer
     }
 }
 
-/* Lines that are summed together: as many as the patch has, if no pool needs lines that they would overwrite. */
+/* The number of lines summed together: those of the patch, unless a pool needs lines that they would
+ * overwrite. */
 INLINE int64_t NAME(lines_at)(const Layer *layer, int64_t y, int64_t most)
 {
     const int64_t left = layer->conv_height - y;

@@ -3,7 +3,7 @@
 typedef float Half __attribute__((vector_size(2 * LANES), aligned(4)));
 typedef int32_t HalfBits __attribute__((vector_size(2 * LANES), aligned(4)));
 
-/* Every `step`-th pixel of a line goes to the phase of its place in the next layer's padded input. */
+/* Copies every `step`-th pixel of a line to its phase of the next layer's padded input. */
 INLINE void NAME(phases)(const int64_t step, const Layer *next, int64_t height, int64_t width, int64_t c, int64_t y,
                          const float *from, float *out)
 {
@@ -14,7 +14,7 @@ INLINE void NAME(phases)(const int64_t step, const Layer *next, int64_t height, 
     }
 }
 
-/* A line of pixels to the next layer's padded input. */
+/* Copies a line of pixels to the next layer's padded input. */
 TARGET static void NAME(put_line)(const Layer *next, int64_t height, int64_t width, int64_t c, int64_t y,
                                   const float *from, float *out)
 {
@@ -35,7 +35,7 @@ TARGET static void NAME(single_in)(const Task *task)
         NAME(put_line)(chain->layers, height, width, l / height, l % height, from + l * width, task->buffer[0]);
 }
 
-/* A line that is only rectified. */
+/* ReLU of a line. */
 INLINE void NAME(rectify_line)(Vector floor, int64_t width, const float *from, float *to)
 {
     for (int64_t x = 0; x < width; x += LANES) {
@@ -45,7 +45,7 @@ INLINE void NAME(rectify_line)(Vector floor, int64_t width, const float *from, f
     }
 }
 
-/* The largest of windows of two by two, sixteen of them at a time. */
+/* A max pool of two by two, sixteen windows at a time. */
 INLINE void NAME(pool_two_line)(Vector floor, int64_t width, const float *from, int64_t line, float *to)
 {
     for (int64_t x = 0; x < width; x += LANES, from += 2 * LANES) {
@@ -65,14 +65,14 @@ INLINE void NAME(pool_line)(const Layer *layer, const float *from, int64_t line,
         for (int64_t py = 0; py < layer->pool; py++)
             for (int64_t px = 0; px < layer->pool; px++) {
                 float other = from[py * line + x * layer->pool_stride + px];
-                most = most > other ? most : other; /* a NaN stays, as in torch's rectifier */
+                most = most > other ? most : other; /* keeps a NaN, as torch does */
             }
         to[x] = most;
     }
 }
 
-/* A row's sums, pooled and rectified, to their places in the next layer's input. If that has phases, a line is pooled
- * where it stands, whose first sums no later window reads. */
+/* Writes a row's sums to the next layer's input, after pool and ReLU. If that input has phases, a line is
+ * pooled in place: no later window reads the sums that are overwritten. */
 INLINE void NAME(single_pool)(const int pool, const Layer *layer, const Layer *next, int64_t line, float *sums, int64_t row,
                               float *out)
 {
@@ -146,7 +146,7 @@ INLINE void NAME(narrow)(const int tile, const Layer *layer, int64_t block, int6
             const HalfBits inside = *(const HalfBits *)(const void *)end->inside;
             UNROLL for (int t = 0; t < tile; t++)
             {
-                const HalfBits below = least > sum[t]; /* not so for a NaN, which stays */
+                const HalfBits below = least > sum[t]; /* false for a NaN, which is kept */
                 sum[t] = (Half)((((HalfBits)least & below) | ((HalfBits)sum[t] & ~below)) & inside);
             }
         }
@@ -154,12 +154,12 @@ INLINE void NAME(narrow)(const int tile, const Layer *layer, int64_t block, int6
     }
 }
 
-#define NARROW(T)                                                                                                      \
-    case T:                                                                                                            \
-        NAME(narrow)(T, layer, b, r0, r1, in + y * layer->width, b == last ? end : 0, out + y * line, line, step);      \
+#define NARROW(T)                                                                                                  \
+    case T:                                                                                                        \
+        NAME(narrow)(T, layer, b, r0, r1, in + y * layer->width, b == last ? end : 0, out + y * line, line, step); \
         break;
 
-/* Every row of sums has `step` floats, every line of them `line`. */
+/* A row of sums has `step` floats, a line of it `line`. */
 TARGET static void NAME(narrow_conv)(const Layer *layer, int64_t r0, int64_t r1, const float *in, const End *end,
                                      float *out, int64_t line, int64_t step)
 {
@@ -184,8 +184,8 @@ TARGET static void NAME(wide_conv)(const Layer *layer, int64_t r0, int64_t r1, c
     }
 }
 
-/* Sums go straight to the next layer's input where its lines are as long as this one's, and to their own place where
- * they are yet to be pooled or moved. */
+/* Sums are written to the next layer's input directly if its lines have the same length, and to scratch
+ * memory if they must be pooled or moved. */
 TARGET static void NAME(single_conv)(const Layer *layer, const Layer *next, int64_t r0, int64_t r1, const float *in,
                                      float *sums, float *out)
 {

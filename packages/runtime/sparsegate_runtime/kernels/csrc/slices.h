@@ -1,6 +1,6 @@
 /* A sparse matrix times one vector, for one kind of processor: a part of variant.h. */
 
-/* The i-th of the four 16-bit numbers in a word, as they stand in memory. */
+/* The i-th of the four 16-bit numbers in a word, in memory order. */
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define LEAST(word, i) ((word) >> (16 * (i)) & 65535)
 #else
@@ -9,9 +9,9 @@
 
 typedef float Quad __attribute__((vector_size(16), aligned(4)));
 
-/* The inputs of four rows. Their columns come in one word and are taken apart, and the weights are multiplied four at a
- * time: both leave the processor's loads, which are what this waits for, to the inputs. A processor's own gathers are
- * slower than that, or hardly faster. */
+/* The inputs of four rows. One load reads their four columns, and the weights are multiplied four at a
+ * time: loads are the bottleneck, and both leave them to the inputs. A gather instruction is slower than
+ * this, or hardly faster. */
 INLINE Quad NAME(inputs)(const float *x, const uint16_t *column)
 {
     uint64_t word;
@@ -24,7 +24,7 @@ INLINE Quad NAME(weights)(const float *value)
     return *(const Quad *)(const void *)value;
 }
 
-/* Slices of eight rows: eight sums in two registers, for even steps, and as many for odd ones. */
+/* Slices of eight rows: eight sums in two registers for even steps, and two more registers for odd steps. */
 TARGET static void NAME(slices)(const Layer *layer, int64_t s0, int64_t s1, const float *x, float *out)
 {
     const Slices *slices = &layer->slices;
@@ -34,7 +34,8 @@ TARGET static void NAME(slices)(const Layer *layer, int64_t s0, int64_t s1, cons
         const uint16_t *column = slices->column + 8 * (int64_t)slices->start[s];
         int32_t k = slices->start[s], end = slices->start[s + 1];
         for (; k + 2 <= end; k += 2, value += 16, column += 16) {
-            __builtin_prefetch(value + 128); /* else it takes some calls until the matrix is in the caches */
+            /* without it, the matrix enters the caches only after some calls */
+            __builtin_prefetch(value + 128);
             __builtin_prefetch(column + 128);
             low += NAME(weights)(value) * NAME(inputs)(x, column);
             high += NAME(weights)(value + 4) * NAME(inputs)(x, column + 4);

@@ -1,8 +1,9 @@
-/* The micro-kernel and all that is built on it, for one kind of processor.
+/* The micro-kernel and the kernels that use it, for one kind of processor.
  *
- * Included once for each, with NAME(x), TARGET (a function attribute or nothing), MAX_TILE (vectors that fit into the
- * registers), LARGER(one, two) and STORE_FIRST(to, vector, count) defined. Everything is one form: acc[t] += value[k] *
- * x[offset[k] + 16 t], for t in a tile of vectors that stay in registers along a row's weights.
+ * Included once for each kind, with NAME(x), TARGET (a function attribute or nothing), MAX_TILE (vectors
+ * that fit into the registers), LARGER(one, two) and STORE_FIRST(to, vector, count) defined. All kernels
+ * have one form: acc[t] += value[k] * x[offset[k] + 16 t], for t in a tile of vectors that stay in
+ * registers along a row's weights.
  */
 #include <math.h>
 #include <string.h>
@@ -15,19 +16,20 @@
 #define UNROLL _Pragma("GCC unroll 32")
 #endif
 #define INLINE TARGET static inline __attribute__((always_inline))
-#define BARRIER(task)                                                                                                  \
-    if ((task)->num_parts > 1) {                                                                                       \
-        _Pragma("omp barrier")                                                                                         \
+#define BARRIER(task)                                                                                        \
+    if ((task)->num_parts > 1) {                                                                             \
+        _Pragma("omp barrier")                                                                               \
     }
 
-/* A step of the transposition of sixteen vectors of sixteen: lanes of pairs of vectors, DISTANCE apart, change places. */
-#define SWAP(a, b, DISTANCE, LOW, HIGH)                                                                                \
-    UNROLL for (int i = 0; i < LANES; i++) if (!(i & DISTANCE))                                                        \
-    {                                                                                                                  \
-        b[i] = __builtin_shufflevector(a[i], a[i + DISTANCE], LOW);                                                    \
-        b[i + DISTANCE] = __builtin_shufflevector(a[i], a[i + DISTANCE], HIGH);                                        \
+/* A step of the transposition of sixteen vectors of sixteen: swaps lanes of pairs of vectors DISTANCE
+ * apart. */
+#define SWAP(a, b, DISTANCE, LOW, HIGH)                                                                      \
+    UNROLL for (int i = 0; i < LANES; i++) if (!(i & DISTANCE))                                              \
+    {                                                                                                        \
+        b[i] = __builtin_shufflevector(a[i], a[i + DISTANCE], LOW);                                          \
+        b[i + DISTANCE] = __builtin_shufflevector(a[i], a[i + DISTANCE], HIGH);                              \
     }
-#define TRANSPOSE(a, b)                                                                                                \
+#define TRANSPOSE(a, b)                                                                                      \
     SWAP(a, b, 1, LOW_1, HIGH_1) SWAP(b, a, 2, LOW_2, HIGH_2) SWAP(a, b, 4, LOW_4, HIGH_4) SWAP(b, a, 8, LOW_8, HIGH_8)
 #define EVEN 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30
 #define ODD 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31
@@ -43,10 +45,10 @@
 typedef float Vector __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef int32_t Bits __attribute__((vector_size(4 * LANES), aligned(4)));
 
-/* What becomes of a sum when it is whole. */
+/* What happens to a finished sum. */
 typedef struct {
-    float least;           /* it is no less: zero after a rectifier */
-    const int32_t *inside; /* where these have no bits it is zero; without them, nowhere */
+    float least;           /* the lower bound: zero for a ReLU */
+    const int32_t *inside; /* a mask that sets lanes to zero, or NULL */
 } End;
 
 INLINE Vector NAME(all)(float value)
@@ -59,9 +61,9 @@ INLINE const Vector *NAME(at)(const float *base, int64_t bytes)
     return (const Vector *)(const void *)((const char *)base + bytes);
 }
 
-/* Rows r0 .. r1 of one block of columns, on `tile` vectors of x: sums go to out + r * out_step, from the bias at first,
- * and with an end as that says. Few vectors take several accumulators each, or every weight would wait for the one
- * before. */
+/* Rows r0 .. r1 of one block of columns, on `tile` vectors of x: sums go to out + r * out_step, start at
+ * the bias in the first block, and are finished as `end` says. A small tile uses several accumulators per
+ * vector, so that a weight need not wait for the one before. */
 INLINE void NAME(tile)(const int tile, const Rows *rows, const int64_t num_rows, int64_t block, int64_t r0, int64_t r1,
                        const float *x, const float *bias, const End *end, float *out, int64_t out_step)
 {
@@ -96,19 +98,20 @@ INLINE void NAME(tile)(const int tile, const Rows *rows, const int64_t num_rows,
             const Bits *inside = (const Bits *)(const void *)end->inside;
             UNROLL for (int t = 0; t < tile; t++) to[t] = (Vector)((Bits)LARGER(NAME(all)(end->least), sum[t]) & inside[t]);
         } else if (end) {
-            UNROLL for (int t = 0; t < tile; t++) to[t] = LARGER(NAME(all)(end->least), sum[t]); /* a NaN stays */
+            /* keeps a NaN */
+            UNROLL for (int t = 0; t < tile; t++) to[t] = LARGER(NAME(all)(end->least), sum[t]);
         } else {
             UNROLL for (int t = 0; t < tile; t++) to[t] = sum[t];
         }
     }
 }
 
-#define CASE(T)                                                                                                        \
-    case T:                                                                                                            \
-        NAME(tile)(T <= MAX_TILE ? T : 1, rows, num_rows, b, r0, r1, x, bias, b == last ? end : 0, out, out_step);     \
+#define CASE(T)                                                                                                    \
+    case T:                                                                                                        \
+        NAME(tile)(T <= MAX_TILE ? T : 1, rows, num_rows, b, r0, r1, x, bias, b == last ? end : 0, out, out_step); \
         break;
 
-/* All blocks of columns, one after the other, so that a block's inputs serve all rows while they are near. */
+/* All blocks of columns in order, so that all rows use a block's inputs while they are in the cache. */
 TARGET static void NAME(rows)(int64_t tile, const Rows *rows, int64_t num_rows, int64_t r0, int64_t r1, const float *x,
                               const float *bias, const End *end, float *out, int64_t out_step)
 {
@@ -121,26 +124,27 @@ TARGET static void NAME(rows)(int64_t tile, const Rows *rows, int64_t num_rows, 
     }
 }
 
-/* Widths of the tiles that cover `vectors`: as equal as can be. */
+/* The width of the next tile: `vectors` are split into nearly equal tiles. */
 INLINE int64_t NAME(tile_for)(int64_t vectors)
 {
     int64_t num_tiles = (vectors + MAX_TILE - 1) / MAX_TILE;
     return (vectors + num_tiles - 1) / num_tiles;
 }
 
-/* Where pixel (y, x) of channel c stands in the padded input of a layer; without a next layer, pixels are just in order. */
+/* The index of pixel (y, x) of channel c in the padded input of a layer; without a next layer, pixels are
+ * contiguous. */
 INLINE int64_t NAME(place)(const Layer *next, int64_t height, int64_t width, int64_t c, int64_t y, int64_t x)
 {
     if (!next || next->is_linear)
         return (c * height + y) * width + x;
     int64_t py = y + next->pad_y, px = x + next->pad_x;
-    if (next->stride_y == 1 && next->stride_x == 1) /* without divisions, which would take longer than a small layer */
+    if (next->stride_y == 1 && next->stride_x == 1) /* divisions would take longer than a small layer */
         return (c * next->height + py) * next->width + px;
     int64_t phase = (c * next->stride_y + py % next->stride_y) * next->stride_x + px % next->stride_x;
     return (phase * next->height + py / next->stride_y) * next->width + px / next->stride_x;
 }
 
-/* The rows that are this thread's: as many weights as every other's. */
+/* This thread's rows: they have about the same number of weights for every thread. */
 INLINE int64_t NAME(split)(const Layer *layer, int64_t part, int64_t num_parts)
 {
     int64_t wanted = layer->work[layer->rows] * part / num_parts, low = 0, high = layer->rows;
@@ -166,14 +170,14 @@ INLINE int64_t NAME(split_slices)(const Slices *slices, int64_t part, int64_t nu
     return s;
 }
 
-/* The least that comes out of a layer. */
+/* The lower bound of a layer's outputs. */
 INLINE float NAME(least_of)(const Layer *layer)
 {
     return layer->relu ? 0 : -INFINITY;
 }
 
-/* Zeros around every image of a layer's input, and everywhere if a stride has phases, whose ends differ; those between
- * lines only if nobody else writes them. */
+/* Clears the padding of a layer's input, or all of the input if a stride has phases, whose ends differ.
+ * Clears the padding between lines only if nothing else writes it. */
 TARGET static void NAME(clear)(const Layer *layer, float *buffer, int64_t lanes, int between)
 {
     if (!layer || layer->is_linear || !(layer->pad_y || layer->pad_x || layer->stride_y > 1 || layer->stride_x > 1))
@@ -197,7 +201,8 @@ TARGET static void NAME(clear)(const Layer *layer, float *buffer, int64_t lanes,
 
 /* ---- sixteen images at a time, or 16 * vectors in chains of linear layers: the images are innermost ---- */
 
-/* Up to sixteen features of sixteen images, transposed; `room` of them can be read. Images beyond the last repeat it. */
+/* Transposes up to sixteen features of sixteen images; `room` features can be read. Repeats the last
+ * image. */
 TARGET static void NAME(transpose_in)(const float *const from[LANES], int64_t feature, int64_t count, int64_t room,
                                       float *to, int64_t step)
 {
@@ -219,7 +224,7 @@ TARGET static void NAME(panel_in)(const Task *task)
     const Layer *layer = chain->layers;
     int64_t height = chain->in_height, width = chain->in_width, lanes = LANES * task->vectors;
     int64_t size = chain->channels * height * width;
-    int64_t line = layer->is_linear ? size : width; /* neighbours that stay neighbours */
+    int64_t line = layer->is_linear ? size : width; /* neighbours in both layouts */
     int64_t jump = layer->is_linear ? 1 : layer->stride_x;
     for (int64_t v = 0; v < task->vectors; v++) {
         const float *from[LANES];
@@ -228,13 +233,13 @@ TARGET static void NAME(panel_in)(const Task *task)
             from[i] = task->in + (task->first + image) * size;
         }
         int64_t num_lines = size / line;
-        int64_t step = line > 64 * LANES ? LANES * 16 : line; /* long lines are shared by the threads in pieces */
+        int64_t step = line > 64 * LANES ? LANES * 16 : line; /* threads share long lines */
         int64_t pieces = (line + step - 1) / step;
         for (int64_t job = task->part; job < num_lines * pieces; job += task->num_parts) {
             int64_t l = job / pieces, begin = job % pieces * step, end = begin + step < line ? begin + step : line;
             int64_t c = l / height, y = l % height;
             for (int64_t next = begin; next < end; next += jump == 1 ? LANES : 1) {
-                /* the last sixteen of a line overlap those before */
+                /* the last sixteen of a line overlap the previous ones */
                 int64_t x = jump == 1 && end - next < LANES && end - begin >= LANES ? end - LANES : next;
                 int64_t count = jump == 1 ? (end - x < LANES ? end - x : LANES) : 1;
                 int64_t to = layer->is_linear ? l * line + x : NAME(place)(layer, height, width, c, y, x);
@@ -245,7 +250,7 @@ TARGET static void NAME(panel_in)(const Task *task)
     }
 }
 
-/* Sixteen features of the images of a vector, back to where each image is. */
+/* Transposes sixteen features back to the rows of their images. */
 TARGET static void NAME(transpose_out)(const float *from, int64_t step, float *to, int64_t size, int64_t count)
 {
     Vector a[LANES], b[LANES];
@@ -296,7 +301,7 @@ TARGET void NAME(sg_panel)(const Task *task)
         float *out = task->buffer[(l + 1) % 2];
         int64_t r0 = NAME(split)(layer, task->part, task->num_parts);
         int64_t r1 = NAME(split)(layer, task->part + 1, task->num_parts);
-        BARRIER(task) /* nobody reads any more what is cleared now */
+        BARRIER(task) /* no thread reads the buffer any more, so it can be cleared */
         if (task->part == 0)
             NAME(clear)(next, out, lanes, 1);
         BARRIER(task)

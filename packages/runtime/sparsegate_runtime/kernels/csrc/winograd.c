@@ -1,4 +1,4 @@
-/* Shares the tiles of a dense convolution by Winograd's method among threads. */
+/* Distributes the tiles of a dense convolution by Winograd's method among threads. */
 #include "winograd.h"
 #include "chain.h"
 #include "kernels.h"
@@ -24,20 +24,20 @@ static RunTiles run_for(int64_t variant)
     return sg_tiles_plain;
 }
 
-static int64_t inputs_of(const Winograd *conv) /* groups are filled up, by less than one tile each */
+static int64_t inputs_of(const Winograd *conv) /* groups are padded, by less than one tile each */
 {
     return conv->tile * conv->tile * ((conv->block + LANES) * conv->channels + LANES);
 }
 
-/* Floats of scratch memory that `sg_winograd` needs. */
+/* Size of the scratch memory of `sg_winograd`, in floats. */
 KERNEL int64_t sg_winograd_scratch(const Winograd *conv, int64_t num_threads)
 {
     const int64_t sums = conv->tile * conv->tile * (conv->block * conv->rows + LANES);
     return num_threads * (conv->channels + inputs_of(conv) + sums);
 }
 
-/* Sends `count` images through the convolution. With few blocks of tiles the threads share each block, otherwise each thread
- * has blocks of its own. */
+/* Runs `count` images through the convolution. With few blocks of tiles the threads share each block;
+ * otherwise each thread takes whole blocks. */
 KERNEL int64_t sg_winograd(const Winograd *conv, const float *in, float *out, int64_t count, float *scratch,
                            int64_t num_threads, int64_t variant)
 {
@@ -45,7 +45,8 @@ KERNEL int64_t sg_winograd(const Winograd *conv, const float *in, float *out, in
     const int64_t down = (conv->conv_height + conv->out_tile - 1) / conv->out_tile;
     const int64_t across = (conv->conv_width + conv->out_tile - 1) / conv->out_tile;
     const int64_t all_tiles = count * down * across, num_blocks = (all_tiles + conv->block - 1) / conv->block;
-    const int64_t block = num_blocks ? (all_tiles + num_blocks - 1) / num_blocks : 0; /* as equal as can be */
+    /* of nearly equal size */
+    const int64_t block = num_blocks ? (all_tiles + num_blocks - 1) / num_blocks : 0;
     const int together = num_threads > 1 && num_blocks < 4 * num_threads;
 #pragma omp parallel num_threads(num_threads) if (num_threads > 1)
     {

@@ -1,8 +1,9 @@
 /* The transformations of Winograd's method, for one kind of processor: a part of winograd_variant.h. */
 
-#define MAX_SIDE 8 /* places of a tile in a line: six, or eight */
+#define MAX_SIDE 8 /* pixels of a tile in a line: six or eight */
 
-/* Of a line of inputs, for the points 0, 1, -1, 2, -2, with eight places 1/2 and -1/2 too, and infinity. */
+/* Transforms a line of inputs: the points are 0, 1, -1, 2, -2 and infinity, and 1/2 and -1/2 for tiles of
+ * eight. */
 INLINE void NAME(forth)(const int side, const Vector *d, Vector *to, int step)
 {
     if (side == 6) {
@@ -28,13 +29,14 @@ INLINE void NAME(forth)(const int side, const Vector *d, Vector *to, int step)
     to[7 * step] = d[7] - d[1] + 5.25f * (d[3] - d[5]);
 }
 
-/* And of a line of sums, to two, four or six outputs. */
+/* Transforms a line of sums to two, four or six outputs. */
 INLINE void NAME(back)(const int side, const int outputs, const Vector *m, Vector *to, int step)
 {
     const Vector sum = m[1] + m[2], difference = m[1] - m[2], far_sum = m[3] + m[4], far_difference = m[3] - m[4];
     const Vector nothing = {0}, near_sum = side == 8 ? m[5] + m[6] : nothing;
     const Vector near_difference = side == 8 ? m[5] - m[6] : nothing;
-    const Vector eye[2] = {nothing, m[side - 1]}; /* the last point is infinity, and counts for the last output only */
+    /* the last point, infinity, contributes to the last output only */
+    const Vector eye[2] = {nothing, m[side - 1]};
     to[0] = m[0] + sum + far_sum + near_sum;
     to[step] = difference + 2 * far_difference + 0.5f * near_difference + eye[outputs == 2];
     if (outputs == 2)
@@ -47,7 +49,7 @@ INLINE void NAME(back)(const int side, const int outputs, const Vector *m, Vecto
     to[5 * step] = difference + 32 * far_difference + 0.03125f * near_difference + eye[1];
 }
 
-/* The inputs of a tile from channel c on, transformed in both directions. */
+/* Transforms the inputs of a tile, from channel c on, in both directions. */
 INLINE void NAME(tile_forth)(const int side, const float *const *at, int64_t c, float *to, int64_t point_step)
 {
     Vector half[MAX_SIDE * MAX_SIDE], line[MAX_SIDE];
@@ -61,7 +63,7 @@ INLINE void NAME(tile_forth)(const int side, const float *const *at, int64_t c, 
     }
 }
 
-/* The sums of a tile, to outputs by outputs of them. */
+/* Transforms the sums of a tile to outputs x outputs. */
 INLINE void NAME(tile_back)(const int side, const int outputs, const float *from, int64_t point_step, Vector *y)
 {
     Vector half[MAX_SIDE * MAX_SIDE], line[MAX_SIDE];

@@ -4,8 +4,8 @@
 
 #define GROUP (MAX_TILE / 2) /* tiles whose sums for two vectors of rows fit into the registers */
 
-/* Where the count by count places from (top, left) on are in image number `image` of height by width by depth floats, or -1
- * outside of it. */
+/* Offsets of count x count pixels from (top, left) on in image number `image` of height x width x depth
+ * floats; -1 for pixels outside the image. */
 INLINE void NAME(places)(int64_t image, int64_t count, int64_t top, int64_t left, int64_t height, int64_t width,
                          int64_t depth, int64_t *place)
 {
@@ -17,14 +17,14 @@ INLINE void NAME(places)(int64_t image, int64_t count, int64_t top, int64_t left
         }
 }
 
-/* Tiles that are multiplied together: as equal as can be. */
+/* The size of a group: the tiles are split into nearly equal groups. */
 INLINE int64_t NAME(group_for)(int64_t count)
 {
     int64_t num_groups = (count + GROUP - 1) / GROUP;
     return (count + num_groups - 1) / num_groups;
 }
 
-/* The inputs of this thread's tiles, transformed; what is outside of the image is zero. */
+/* Transforms the inputs of this thread's tiles; pixels outside the image are zero. */
 INLINE void NAME(tiles_in)(const int side, const Tiles *tiles)
 {
     const Winograd *conv = tiles->conv;
@@ -45,7 +45,8 @@ INLINE void NAME(tiles_in)(const int side, const Tiles *tiles)
     }
 }
 
-/* `count` tiles times a strip of rows, one or two vectors wide: the sums stay in registers over all channels. */
+/* `count` tiles times a strip of rows, one or two vectors wide: the sums stay in registers for all
+ * channels. */
 INLINE void NAME(strip)(const int count, const int wide, int64_t channels, int64_t group, const float *in,
                         const float *weight, float *sums, int64_t rows)
 {
@@ -68,12 +69,12 @@ INLINE void NAME(strip)(const int count, const int wide, int64_t channels, int64
     }
 }
 
-#define STRIP(T)                                                                                                       \
-    case T:                                                                                                            \
-        if (wide == 2)                                                                                                 \
-            NAME(strip)(T <= GROUP ? T : 1, 2, channels, group, in, weight, sums, rows);                               \
-        else                                                                                                           \
-            NAME(strip)(T <= GROUP ? T : 1, 1, channels, group, in, weight, sums, rows);                               \
+#define STRIP(T)                                                                                             \
+    case T:                                                                                                  \
+        if (wide == 2)                                                                                       \
+            NAME(strip)(T <= GROUP ? T : 1, 2, channels, group, in, weight, sums, rows);                     \
+        else                                                                                                 \
+            NAME(strip)(T <= GROUP ? T : 1, 1, channels, group, in, weight, sums, rows);                     \
         break;
 
 TARGET static void NAME(strips)(int64_t count, int64_t wide, int64_t channels, int64_t group, const float *in,
@@ -85,7 +86,7 @@ TARGET static void NAME(strips)(int64_t count, int64_t wide, int64_t channels, i
     }
 }
 
-/* The products: a matrix of rows by channels times one of channels by tiles, at each of the points. */
+/* The products: at each point, a matrix [rows][channels] times a matrix [channels][tiles]. */
 TARGET static void NAME(tiles_multiply)(const Tiles *tiles)
 {
     const Winograd *conv = tiles->conv;
@@ -102,7 +103,7 @@ TARGET static void NAME(tiles_multiply)(const Tiles *tiles)
     }
 }
 
-/* The outputs of a tile for sixteen rows: bias, maximum of two by two places, rectifier; only those that exist. */
+/* Writes the outputs of a tile for sixteen rows, after bias, pool and ReLU; skips those outside the image. */
 INLINE void NAME(tile_out)(const int out_tile, const Winograd *conv, const Vector *y, const int64_t *place, int64_t row,
                            float *out)
 {
@@ -136,13 +137,13 @@ INLINE void NAME(tiles_back)(const int side, const int out_tile, const Tiles *ti
     }
 }
 
-#define TILES(SIDE, OUT_TILE)                                                                                          \
-    case 8 * SIDE + OUT_TILE:                                                                                          \
-        NAME(tiles_in)(SIDE, tiles);                                                                                   \
-        BARRIER(tiles)                                                                                                 \
-        NAME(tiles_multiply)(tiles);                                                                                   \
-        BARRIER(tiles)                                                                                                 \
-        NAME(tiles_back)(SIDE, OUT_TILE, tiles);                                                                       \
+#define TILES(SIDE, OUT_TILE)                                                                                \
+    case 8 * SIDE + OUT_TILE:                                                                                \
+        NAME(tiles_in)(SIDE, tiles);                                                                         \
+        BARRIER(tiles)                                                                                       \
+        NAME(tiles_multiply)(tiles);                                                                         \
+        BARRIER(tiles)                                                                                       \
+        NAME(tiles_back)(SIDE, OUT_TILE, tiles);                                                             \
         break;
 
 TARGET void NAME(sg_tiles)(const Tiles *tiles)

@@ -1,11 +1,11 @@
-/* Bits packed in bytes, the first bit lowest, 64 at a time. */
+/* Reads bits packed in bytes, lowest bit first, 64 at a time. */
 #ifndef SPARSEGATE_WORDS_H
 #define SPARSEGATE_WORDS_H
 
 #include <stdint.h>
 #include <string.h>
 
-/* The eight bytes from `at` on; zeros from `end` on. */
+/* The eight bytes from `at` on, with zeros after `end`. */
 static inline uint64_t word_at(const uint8_t *bytes, int64_t at, int64_t end)
 {
     uint64_t word = 0;

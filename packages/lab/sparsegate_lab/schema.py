@@ -1,0 +1,159 @@
+"""Reads JSON files into dataclasses; an error names the file and the field."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import types
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+Value = TypeVar("Value")
+PLAIN = {str: "a string", int: "a whole number", float: "a number", bool: "true or false"}
+
+
+class SchemaError(ValueError):
+    """A value of a JSON file has the wrong type, is missing, or is unknown."""
+
+
+def load_json(path: Path, read: Callable[[Any], Value]) -> Value:
+    """Reads a JSON file.
+
+    >>> load_json(Path("record.json"), Record.from_json)  # doctest: +SKIP
+    Traceback (most recent call last):
+    ...
+    sparsegate_lab.schema.SchemaError: record.json: epochs[3].loss: expected a number, got null
+
+    Args:
+        path: the file.
+        read: turns the value of the file into the result; its errors get the name of the file.
+    """
+    try:
+        value = json.loads(path.read_text())
+    except (ValueError, RecursionError) as error:
+        raise SchemaError(f"{path}: expected JSON, got something else ({error})") from error
+    try:
+        return read(value)
+    except ValueError as error:
+        raise SchemaError(f"{path}: {error}") from error
+
+
+def parse(kind: Any, value: Any, field: str = "") -> Any:
+    """Turns a JSON value into a type: a dataclass, a tuple, a dictionary or a plain value.
+
+    >>> parse(tuple[int, ...], [1, 2])
+    (1, 2)
+    >>> parse(tuple[int, ...], [1, "2"], "sizes")
+    Traceback (most recent call last):
+    ...
+    sparsegate_lab.schema.SchemaError: sizes[1]: expected a whole number, got "2"
+
+    Args:
+        kind: the type, as in an annotation.
+        value: what `json.loads` returned.
+        field: the name of the value for errors.
+    """
+    origin, inner = get_origin(kind), get_args(kind)
+    if kind is Any:
+        return value
+    if origin in (Union, types.UnionType):
+        return _parse_union(inner, value, field)
+    if origin is Literal:
+        return value if value in inner else _refuse(field, _words(kind), value)
+    if dataclasses.is_dataclass(kind):
+        return parse_fields(kind, value, field)
+    if origin is tuple:
+        return _parse_tuple(inner, value, field)
+    if origin is dict:
+        pairs = value.items() if isinstance(value, dict) else _refuse(field, "an object", value)
+        return {name: parse(inner[1], each, _inside(field, name)) for name, each in pairs}
+    return _parse_plain(kind, value, field)
+
+
+def parse_fields(
+    kind: Any, value: Any, field: str = "", *, kinds: Mapping[str, Any] | None = None
+) -> Any:
+    """Turns a JSON object into a dataclass.
+
+    Args:
+        kind: the dataclass.
+        value: the object; a field with a default may be missing.
+        field: the name of the object for errors.
+        kinds: types of fields that the annotation does not say.
+    """
+    if not isinstance(value, dict):
+        _refuse(field, "an object", value)
+    fields = {each.name: each for each in dataclasses.fields(kind)}
+    hints = {**_hints(kind), **(kinds or {})}
+    for name in value:
+        if name not in fields:
+            raise SchemaError(f"{_inside(field, name)}: unknown field of {kind.__name__}")
+    for name, each in fields.items():
+        if name not in value and _is_required(each):
+            raise SchemaError(f"{_inside(field, name)}: missing")
+    parsed = {name: parse(hints[name], each, _inside(field, name)) for name, each in value.items()}
+    try:
+        return kind(**parsed)
+    except SchemaError:
+        raise
+    except ValueError as error:
+        raise SchemaError(f"{field}: {error}" if field else str(error)) from error
+
+
+def _parse_union(kinds: tuple[Any, ...], value: Any, field: str) -> Any:
+    if value is None and type(None) in kinds:
+        return None
+    others = [kind for kind in kinds if kind is not type(None)]
+    if len(others) == 1:
+        return parse(others[0], value, field)
+    for kind in others:
+        try:
+            return parse(kind, value, field)
+        except SchemaError:
+            continue
+    return _refuse(field, " or ".join(_words(kind) for kind in others), value)
+
+
+def _parse_tuple(kinds: tuple[Any, ...], value: Any, field: str) -> tuple[Any, ...]:
+    if not isinstance(value, list | tuple):
+        _refuse(field, "a list", value)
+    if kinds[-1] is Ellipsis:
+        kinds = (kinds[0],) * len(value)
+    if len(kinds) != len(value):
+        _refuse(field, f"a list of {len(kinds)} values", value)
+    items = zip(kinds, value, strict=True)
+    return tuple(parse(kind, each, f"{field}[{index}]") for index, (kind, each) in enumerate(items))
+
+
+def _parse_plain(kind: Any, value: Any, field: str) -> Any:
+    accepted = (int, float) if kind is float else (kind,)
+    if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
+        _refuse(field, _words(kind), value)
+    return float(value) if kind is float else value
+
+
+def _refuse(field: str, expected: str, value: Any) -> Any:
+    got = json.dumps(value, default=repr)
+    got = got if len(got) <= 60 else f"{got[:57]}..."
+    raise SchemaError(f"{field}: expected {expected}, got {got}".removeprefix(": "))
+
+
+def _words(kind: Any) -> str:
+    if get_origin(kind) is Literal:
+        return f"one of {', '.join(map(str, get_args(kind)))}"
+    return PLAIN.get(kind, "a list" if get_origin(kind) is tuple else str(kind))
+
+
+def _inside(field: str, name: str) -> str:
+    return f"{field}.{name}" if field else name
+
+
+def _is_required(field: dataclasses.Field[Any]) -> bool:
+    return field.default is field.default_factory is dataclasses.MISSING
+
+
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind)

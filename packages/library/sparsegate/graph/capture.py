@@ -1,0 +1,141 @@
+"""Captures what a model computes, by torch.export, as a graph of typed nodes."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import torch
+from jaxtyping import config
+from torch import Tensor, nn
+from torch.utils import _pytree
+
+from .functional import functional, writes
+from .graph import Graph
+from .program import Program
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
+
+Example: TypeAlias = Tensor | tuple[Any, ...] | Mapping[str, Any]
+"""What a model takes: one input, a tuple of inputs, or inputs by keyword."""
+
+
+@torch.no_grad()
+def capture(model: nn.Module, example: Example, *, any_batch: bool = False) -> Graph:
+    """The operations of a model in eval, as one graph.
+
+    >>> graph = capture(nn.Sequential(nn.Linear(2, 3), nn.ReLU()), torch.zeros(1, 2))
+    >>> [type(node).__name__ for node in graph.nodes], graph.nodes[-1].shape
+    (['Input', 'Linear', 'Pointwise'], (1, 3))
+
+    Args:
+        model: any model; it is left as it was.
+        example: its input; several as a tuple, by keyword as a dict.
+        any_batch: capture for any batch size, which takes about twice as long. The example has at
+            least two inputs then, as torch.export takes a single one for a fixed number.
+
+    Raises:
+        ValueError: the model does not run on the example, or torch.export cannot capture it, as
+            when its forward branches on the values of the input.
+
+    Forward hooks are captured with what they compute; the graph does not call them again.
+    """
+    args, kwargs = arguments_of(example)
+    with evaluating(model), unchecked(), _without_autocast(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        program = _exported(model, args, kwargs, any_batch=any_batch)
+        changed = _changed_buffers(program)
+        program = functional(program)
+    return Program(model, program).graph(changed)
+
+
+def arguments_of(example: Example) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Fresh positional and keyword arguments, which a model may change in place."""
+    if isinstance(example, Mapping):
+        return (), dict(_pytree.tree_map_only(Tensor, torch.clone, dict(example)))
+    given = example if isinstance(example, tuple) else (example,)
+    return tuple(_pytree.tree_map_only(Tensor, torch.clone, given)), {}
+
+
+@contextlib.contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Puts a model into eval, and its modules back into their modes."""
+    modes = {module: module.training for module in model.modules()}
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, mode in modes.items():
+            module.training = mode
+
+
+@contextlib.contextmanager
+def unchecked() -> Iterator[None]:
+    """Switches jaxtyping's checks off: symbolic sizes are not the integers that it expects."""
+    disabled = config.jaxtyping_disable
+    config.update("jaxtyping_disable", True)
+    try:
+        yield
+    finally:
+        config.update("jaxtyping_disable", disabled)
+
+
+@contextlib.contextmanager
+def _without_autocast() -> Iterator[None]:
+    """Switches autocast off, whose casts would become operations of the graph."""
+    with contextlib.ExitStack() as stack:
+        for device in ("cpu", "cuda"):
+            if torch.is_autocast_enabled(device):
+                stack.enter_context(torch.autocast(device, enabled=False))
+        yield
+
+
+def _exported(
+    model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], *, any_batch: bool
+) -> ExportedProgram:
+    from torch.export import export
+
+    sizes = _any_first_size(kwargs or args) if any_batch else None
+    with torch.random.fork_rng(devices=()):
+        try:
+            return export(model, args, kwargs, dynamic_shapes=sizes, strict=False)
+        except Exception as error:
+            _check_runs(model, args, kwargs)
+            raise ValueError(
+                f"{type(model).__name__} cannot be captured by torch.export "
+                f"({_first_line(error)}); its forward must not branch on the values of its input"
+            ) from error
+
+
+def _any_first_size(given: Any) -> Any:
+    """For torch.export: the first dimension of every tensor may change."""
+    from torch.export import Dim
+
+    return _pytree.tree_map(
+        lambda value: {0: Dim.AUTO} if isinstance(value, Tensor) and value.ndim else None, given
+    )
+
+
+def _check_runs(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    try:
+        model(*args, **kwargs)
+    except Exception as error:
+        raise ValueError(
+            f"{type(model).__name__} does not run on the example ({_first_line(error)}); pass a "
+            "batch of its inputs, a tuple if it takes several, a dict if it takes them by keyword"
+        ) from error
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]
+
+
+def _changed_buffers(program: ExportedProgram) -> tuple[str, ...]:
+    """The buffers and parameters that a forward writes to."""
+    signature = program.graph_signature
+    owned = {**signature.inputs_to_buffers, **signature.inputs_to_parameters}
+    written = [str(node.args[0]) for node in program.graph.nodes if writes(node)]
+    return tuple(dict.fromkeys(owned[name] for name in written if name in owned))

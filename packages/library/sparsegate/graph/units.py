@@ -1,0 +1,254 @@
+"""Units: features and channels, followed from the layers that compute them to those that read them.
+
+A unit is an output feature of a linear layer or an output channel of a convolution. On its way it
+may be normalised, activated, pooled, flattened and added to the units of other layers, as long as
+it is not mixed with its neighbours.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from math import prod
+
+from torch import Tensor, nn
+
+from .graph import Graph
+from .node import (
+    AdaptivePool,
+    Constant,
+    Conv,
+    Layer,
+    Linear,
+    Mean,
+    Node,
+    Norm,
+    Pad,
+    Pointwise,
+    Pool,
+    Reshape,
+)
+
+LAYERS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
+
+
+@dataclass(eq=False)
+class Units:
+    """Units that several operations share one by one, so that they can only change together."""
+
+    makers: list[Layer]
+    """The layers that compute them; more than one if their results are added."""
+    norms: list[Norm] = field(default_factory=list)
+    depthwise: list[Conv] = field(default_factory=list)
+    """Convolutions with one group per unit, on the way."""
+    readers: list[Layer] = field(default_factory=list)
+    """The layers that read them, each one or several neighbouring features per unit."""
+    meets: str = ""
+    """The operation that may mix or expose them; empty if there is none."""
+
+    @property
+    def layers(self) -> list[Layer]:
+        """The layers with a row of weights for every unit."""
+        return [*self.makers, *self.depthwise]
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.makers[0].weight.read())
+
+
+class Follow:
+    """Where the units of every layer go in a graph.
+
+    >>> import torch
+    >>> from .capture import capture
+    >>> model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(16, 2))
+    >>> follow = Follow(capture(model, torch.zeros(1, 1, 4, 4)))
+    >>> [(units.count, len(units.readers)) for units in follow.units], follow.left
+    ([(4, 1)], {'3': 'output'})
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.axes: dict[Node, int] = {}
+        """The dimension of the units in a node's result; nodes without units are missing."""
+        self.plain = _plain(graph)
+        """Layers and norms whose tensors belong to them alone."""
+        self._units: dict[Node, Units] = {}
+        for node in graph.nodes:
+            self._follow(node)
+        for node in self._units:
+            if node in graph.outputs:
+                self._block(node, "output")
+            elif not graph.readers[node]:
+                self._block(node, "nothing")
+
+    @property
+    def units(self) -> list[Units]:
+        """The units that nothing mixes or exposes, in the order of the graph."""
+        return [units for units in dict.fromkeys(self._units.values()) if not units.meets]
+
+    @property
+    def left(self) -> dict[str, str]:
+        """The other layers by name, each with what its units meet."""
+        found: dict[str, str] = {}
+        for layer in self.graph.layers:
+            meets = self._units[layer].meets if layer in self.plain else "shared or empty"
+            if meets:
+                found[layer_name(layer)] = meets
+        return found
+
+    def reads_units(self, layer: Node) -> bool:
+        """Whether a layer reads one or several of its features for every unit."""
+        return (
+            layer in self.plain
+            and isinstance(layer, Linear | Conv)
+            and self.axes.get(layer.input) == layer.axis
+        )
+
+    def _follow(self, node: Node) -> None:
+        if isinstance(node, Linear | Conv) and node in self.plain:
+            self._follow_layer(node)
+        elif (axis := self._axis(node)) is not None:
+            self.axes[node] = axis
+            self._units[node] = self._joined(node.inputs)
+            if isinstance(node, Norm):
+                self._units[node].norms.append(node)
+        else:
+            for read in node.inputs:
+                self._block(read, node.name)
+
+    def _follow_layer(self, layer: Layer) -> None:
+        self.axes[layer] = layer.axis
+        source = layer.input
+        if not self.reads_units(layer):
+            self._block(source, layer.name)
+        elif _is_depthwise(layer, source):
+            self._units[layer] = self._units[source]
+            self._units[layer].depthwise.append(layer)  # type: ignore[arg-type]
+            return
+        elif isinstance(layer, Conv) and layer.groups > 1:
+            self._block(source, layer.name)
+        else:
+            self._units[source].readers.append(layer)
+        grouped = isinstance(layer, Conv) and layer.groups > 1
+        self._units[layer] = Units([layer], meets=layer.name if grouped else "")
+
+    def _block(self, node: Node, name: str) -> None:
+        if node in self._units:
+            self._units[node].meets = self._units[node].meets or name
+
+    def _axis(self, node: Node) -> int | None:
+        """Where the units stand in a node's result, if it keeps those of all its inputs apart."""
+        axes = {self.axes.get(read) for read in node.inputs}
+        axis = axes.pop() if len(axes) == 1 else None
+        if axis is None:
+            return None
+        if isinstance(node, Pointwise):
+            counts = {self._units[read].count for read in node.inputs}
+            return axis if len(counts) == 1 else None
+        if isinstance(node, Norm):
+            return axis if axis == 1 and node in self.plain else None
+        return _axis_after(node, axis)
+
+    def _joined(self, nodes: tuple[Node, ...]) -> Units:
+        """The units of these nodes as one."""
+        first, *others = dict.fromkeys(self._units[node] for node in nodes)
+        for other in others:
+            first.makers += other.makers
+            first.norms += other.norms
+            first.depthwise += other.depthwise
+            first.readers += other.readers
+            first.meets = first.meets or other.meets
+            for node, units in self._units.items():
+                self._units[node] = first if units is other else units
+        return first
+
+
+def layer_name(layer: Layer) -> str:
+    """The module that a layer's weight belongs to; the weight itself if it has another name."""
+    owner, _, key = layer.weight.name.rpartition(".")
+    return owner if key == "weight" else layer.weight.name or layer.path
+
+
+def _axis_after(node: Node, axis: int) -> int | None:
+    rank = len(node.input.shape)
+    if isinstance(node, Reshape):
+        return _axis_in_shape(node.input.shape, axis, node.shape)
+    if isinstance(node, Pool | AdaptivePool):
+        pooled = len(node.kernel) if isinstance(node, Pool) else node.dimensions
+        return axis if axis < rank - pooled else None
+    if isinstance(node, Pad):
+        return axis if axis < rank - len(node.sides) // 2 else None
+    if isinstance(node, Mean) and axis not in node.dimensions:
+        gone = sum(dimension < axis for dimension in node.dimensions)
+        return axis if len(node.shape) == rank else axis - gone
+    return None
+
+
+def _axis_in_shape(before: tuple[int, ...], axis: int, after: tuple[int, ...]) -> int | None:
+    """Where units stand after a reshape: as many elements come before them as did.
+
+    >>> _axis_in_shape((2, 50, 4, 4), 1, (2, 800))
+    1
+    """
+    lead = prod(before[:axis])
+    found = [
+        index
+        for index, size in enumerate(after)
+        if prod(after[:index]) == lead and size % before[axis] == 0
+    ]
+    return axis if axis in found else found[-1] if found else None
+
+
+def _is_depthwise(layer: Layer, source: Node) -> bool:
+    channels = source.shape[layer.axis]
+    return isinstance(layer, Conv) and layer.groups == channels == layer.shape[layer.axis] > 1
+
+
+def _plain(graph: Graph) -> set[Node]:
+    """The layers and norms whose parameters are used once, by one name, and are not empty."""
+    owners = _owners(graph)
+    found: set[Node] = set()
+    for node in graph.nodes:
+        if isinstance(node, Linear | Conv):
+            _check_has_weight(graph, node)
+            tensors = [node.weight, node.bias]
+        elif isinstance(node, Norm):
+            tensors = [node.weight, node.bias, node.mean, node.variance]
+        else:
+            continue
+        if all(one is None or _is_own(one, owners) for one in tensors):
+            found.add(node)
+    return found
+
+
+def _owners(graph: Graph) -> Counter[int]:
+    """How many names each piece of memory has, in the model and in its forward."""
+    model = graph.model
+    tensors: list[Tensor] = [one for _, one in model.named_parameters(remove_duplicate=False)]
+    tensors += [one for _, one in model.named_buffers(remove_duplicate=False)]
+    tensors += graph.unnamed
+    return Counter(_memory(tensor) for tensor in tensors)
+
+
+def _memory(tensor: Tensor) -> int:
+    """Where a tensor lies; all empty ones at 0."""
+    return tensor.untyped_storage().data_ptr()
+
+
+def _is_own(constant: Constant, owners: Counter[int]) -> bool:
+    if not constant.name or len(constant.node.users) != 1:
+        return False
+    tensor = constant.read()
+    return bool(tensor.numel()) and owners[_memory(tensor)] == 1
+
+
+def _check_has_weight(graph: Graph, layer: Layer) -> None:
+    module = graph.model.get_submodule(layer.path)
+    if isinstance(module, LAYERS) and "weight" not in module._parameters:
+        raise ValueError(
+            f"{layer.path}.weight is computed from other tensors; make it an ordinary one first: "
+            "sparsegate.finish(model) for gates, torch.nn.utils.prune.remove, "
+            "remove_parametrizations"
+        )

@@ -1,0 +1,14 @@
+"""Optimisers of weights and gates, which share one step rule."""
+
+from .gate_sgd import GateSGD
+from .gated_sgd import GatedSGD, take_over_
+from .step import add_scaled_, step_gate_, step_weight_
+
+__all__ = [
+    "GateSGD",
+    "GatedSGD",
+    "add_scaled_",
+    "step_gate_",
+    "step_weight_",
+    "take_over_",
+]

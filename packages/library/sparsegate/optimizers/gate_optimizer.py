@@ -1,0 +1,229 @@
+"""What all optimisers of gates share: a plan, a price, checks, and their state dicts."""
+
+from __future__ import annotations
+
+import abc
+import math
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from sparsegate.gates import OPEN_ABOVE, require_gates
+from sparsegate.price import Penalty, PenaltyPlan, Plan
+from sparsegate.sharded import local, whole
+from sparsegate.target import Found, Target, TargetPlan
+
+CHECK_EVERY = 100  # steps between two searches for NaN gates, which wait for a GPU
+
+Closure = Callable[[], Any]
+
+
+class GateOptimizer(Optimizer, abc.ABC):
+    """An optimiser whose gates follow a plan: a fixed penalty, or a target that finds the price."""
+
+    plan: Plan
+    _steps_since_check = 0
+
+    @property
+    @abc.abstractmethod
+    def _gate_group(self) -> dict[str, Any]:
+        """The parameter group of the gates."""
+
+    @abc.abstractmethod
+    def _step(self) -> None:
+        """Moves all parameters once."""
+
+    @property
+    def penalty(self) -> Penalty | None:
+        """The price that gates pay; None with a target, which finds the price."""
+        return self.plan.penalty if isinstance(self.plan, PenaltyPlan) else None
+
+    @property
+    def found(self) -> Found:
+        """The price that the target has led to, and the weights that are left."""
+        if not isinstance(self.plan, TargetPlan):
+            raise ValueError("there is no target to report on; pass target= to the optimiser")
+        return self.plan.found
+
+    @property
+    def price(self) -> float:
+        """The factor on the penalty, 1 unless set."""
+        return float(self._gate_group["price"])
+
+    @price.setter
+    def price(self, factor: float) -> None:
+        if not 0 <= factor < math.inf:
+            raise ValueError(f"price is a finite factor on the penalty, zero or more, got {factor}")
+        self._gate_group["price"] = factor
+
+    @property
+    def gate_lr(self) -> float:
+        """The gates' learning rate."""
+        return float(self._gate_group["lr"])
+
+    @gate_lr.setter
+    def gate_lr(self, lr: float) -> None:
+        self._gate_group["lr"] = lr
+
+    @torch.no_grad()
+    def step(self, closure: Closure | None = None) -> Any:  # type: ignore[override]
+        """Moves every parameter once.
+
+        Args:
+            closure: Computes the loss and its gradients; called first, with gradients enabled.
+
+        Returns:
+            The closure's loss; None without a closure.
+        """
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        if not (self._step_supports_amp_scaling and self._is_skipped()):
+            self._step()
+        self.plan.after_step()
+        if not torch.compiler.is_compiling():
+            self._check_finite()
+        return loss
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state of all parameters and of the plan."""
+        if (state := self.plan.state()) is not None:
+            self._gate_group["control"] = state
+        return super().state_dict()
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Restores what `state_dict` returned.
+
+        Raises:
+            ValueError: If only one of the two optimisers has a target, or their targets differ.
+        """
+        saved = next((g["control"] for g in state_dict["param_groups"] if "control" in g), None)
+        own = self.plan.state()
+        if (saved is None) != (own is None):
+            owner, other = "the saved optimiser", "this one"
+            if saved is None:
+                owner, other = other, owner
+            raise ValueError(
+                f"{owner} has a target and {other} has none, so training would go on with another "
+                "plan; build the optimiser with the target= and steps= of the saved one"
+            )
+        super().load_state_dict(state_dict)
+        if saved is not None:
+            self.plan.load(saved)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # For copy.deepcopy and pickle: torch's own leaves out attributes that it does not know.
+        return super().__getstate__() | {"plan": self.plan, "_gates": self._gates}
+
+    def _set_plan(
+        self,
+        model: nn.Module,
+        penalty: Penalty | None,
+        target: Target | None,
+        steps: int | None,
+        judge: Callable[[], float] | None,
+    ) -> None:
+        """Makes the plan from an optimiser's arguments."""
+        self._gates = {name: gate.gate for name, gate in require_gates(model).items()}
+        self.plan = PenaltyPlan(
+            penalty or Penalty(), [gate.numel() for gate in self._gates.values()]
+        )
+        if not target:
+            if steps is not None:
+                self._warn_if_nothing_closes(steps)
+            return
+        if penalty is not None:
+            raise ValueError(
+                "a target finds the price; leave penalty out, or hold a price: Target(price=...)"
+            )
+        if steps is None:
+            raise ValueError("a target needs steps=, the number of steps of the whole training")
+        self.aim(model, target, steps=steps, judge=judge)
+
+    def aim(
+        self,
+        model: nn.Module,
+        target: Target,
+        *,
+        steps: int,
+        judge: Callable[[], float] | None = None,
+    ) -> None:
+        """Gives the optimiser a target before its first step.
+
+        Args:
+            model: The gated model.
+            target: What training should end on.
+            steps: The number of steps of the whole training.
+            judge: Returns the model's validation accuracy in per cent, for `max_drop`.
+        """
+        momentum = self._gate_group["momentum"]
+        self.plan = TargetPlan(model, target, steps=steps, judge=judge, momentum=momentum)
+
+    @property
+    def _step_supports_amp_scaling(self) -> bool:
+        """Makes a GradScaler call `step` even for skipped steps: a target counts all of them."""
+        return isinstance(self.plan, TargetPlan)
+
+    def _is_skipped(self) -> bool:
+        """Whether a GradScaler found infinite gradients, which are dropped; unscales the others."""
+        if bool(getattr(self, "found_inf", False)):
+            self.zero_grad()
+            return True
+        if (scale := getattr(self, "grad_scale", None)) is not None:
+            for group in self.param_groups:
+                for param in group["params"]:
+                    if param.grad is not None:
+                        local(param.grad).div_(scale)
+        return False
+
+    def _check_finite(self) -> None:
+        """Now and then raises if any gate has become NaN."""
+        self._steps_since_check += 1
+        if self._steps_since_check < CHECK_EVERY:
+            return
+        self._steps_since_check = 0
+        check_finite_gates(self._gates.items())
+
+    def _warn_if_nothing_closes(self, steps: int) -> None:
+        """Warns if the price is too low to close any gate in this many steps."""
+        group, (penalty, gates) = self._gate_group, (self.penalty, list(self._gates.values()))
+        assert penalty is not None
+        if not penalty.count:
+            return
+        # The momentum multiplies the way of a constant slope, which at 0.5 and above is at most
+        # base + tilt / 2.
+        reach = group["lr"] * steps / (1 - group["momentum"])
+        slopes = penalty.slopes([gate.numel() for gate in gates])
+        ways = [reach * (slope.base + slope.tilt * OPEN_ABOVE) for slope in slopes]
+        gaps = [
+            float(whole(torch.where(gate > OPEN_ABOVE, gate, math.inf).amin())) - OPEN_ABOVE
+            for gate in (gate.detach() for gate in gates)
+        ]
+        needed = min(gap / way if way else math.inf for gap, way in zip(gaps, ways, strict=True))
+        if 1 < needed < math.inf:
+            warnings.warn(
+                f"the price alone lowers gates by at most {max(ways):.2g} in {steps:,} steps, and "
+                f"the lowest open gate is {min(gaps):.2g} above the threshold: few weights or none "
+                f"will be removed; multiply the gates' learning rate or Penalty.count by "
+                f"{needed:.2g} or more, or pass target=Target(keep=...) with steps={steps}",
+                UserWarning,
+                stacklevel=4,
+            )
+
+
+def check_finite_gates(gates: Iterable[tuple[str, Tensor]]) -> None:
+    """Raises if any gate is NaN or infinite, and names its weight."""
+    named = dict(gates)
+    with torch.no_grad():
+        sums = torch.stack([local(gate).sum(dtype=torch.float32) for gate in named.values()])
+    bad = [name for name, ok in zip(named, sums.isfinite().tolist(), strict=True) if not ok]
+    if bad:
+        raise ValueError(
+            f"gates of {', '.join(bad)} became NaN; check the loss and its gradients for NaN and "
+            "infinity, or lower the learning rates"
+        )

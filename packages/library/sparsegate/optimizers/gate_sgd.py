@@ -1,0 +1,120 @@
+"""GateSGD: moves a model's gates, next to any optimiser of its weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from sparsegate.gates import require_gates
+from sparsegate.price import Moment, Penalty
+from sparsegate.sharded import local
+from sparsegate.target import Target
+
+from .gate_optimizer import GateOptimizer
+from .launch import step_gates
+
+
+class GateSGD(GateOptimizer):
+    """SGD with momentum on a model's gates, which adds their price and clips them to [0, 1].
+
+    >>> from sparsegate.gates import gate
+    >>> model = gate(nn.Linear(2, 2))
+    >>> gates = GateSGD(model, lr=0.5, penalty=Penalty(count=2.0))
+    >>> model(torch.ones(1, 2)).sum().backward()
+    >>> gates.step()
+
+    Train the weights with any other optimiser: `torch.optim.AdamW(sparsegate.weights(model))`.
+
+    Gates are clipped after the step. Clipping in the forward pass would leave clipped gates
+    without a gradient. A gate without a gradient still pays its price. A gate with
+    `requires_grad=False` does not move.
+
+    Schedulers of torch work on the learning rate. `optimizer.price = ramp(step / steps, over=0.5)`
+    raises the price over training; the factor is part of the state dict.
+
+    With a target, the optimiser finds the price, and `print(optimizer.found)` reports it.
+
+    Args:
+        model: A gated model.
+        lr: The gates' learning rate. With a target, a factor on the distance that gates travel;
+            1 is right.
+        momentum: The gates' momentum, in [0, 1).
+        penalty: What open and undecided gates cost; `Penalty()` unless given. Not with a target.
+        target: What training should end on, instead of a penalty.
+        steps: The number of steps of the whole training. A target needs it. With a penalty, it
+            makes the optimiser warn if the price is too low to close any gate.
+        judge: Returns the model's validation accuracy in per cent, the same on every process.
+            Only `Target(max_drop=...)` calls it.
+
+    Raises:
+        ValueError: If an argument is out of range, the model has no gates, `GatedSGD` has taken
+            over its gates, or the target is impossible.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        lr: float = 1.0,
+        momentum: float = 0.9,
+        penalty: Penalty | None = None,
+        target: Target | None = None,
+        steps: int | None = None,
+        judge: Callable[[], float] | None = None,
+    ) -> None:
+        if not (lr >= 0 and 0 <= momentum < 1):
+            raise ValueError(
+                f"lr is zero or more and momentum in [0, 1), got lr={lr}, momentum={momentum}"
+            )
+        found = require_gates(model).values()
+        if any(gate.whole for gate in found):
+            raise ValueError(
+                "GatedSGD has taken over these gates, and they get no gradients; "
+                "gate a fresh model, or step GatedSGD alone"
+            )
+        params = [gate.gate for gate in found]
+        super().__init__(params, {"lr": lr, "momentum": momentum, "price": 1.0})
+        self._set_plan(model, penalty, target, steps, judge)
+
+    def aim(
+        self,
+        model: nn.Module,
+        target: Target,
+        *,
+        steps: int,
+        judge: Callable[[], float] | None = None,
+    ) -> None:
+        """Gives the optimiser a target before its first step; see `GateSGD` for the arguments."""
+        if any(not gate.gate.requires_grad for gate in require_gates(model).values()):
+            raise ValueError(
+                "a target moves all gates, and some have requires_grad=False; "
+                "leave their layers out with Select(skip=...)"
+            )
+        super().aim(model, target, steps=steps, judge=judge)
+
+    @property
+    def _gate_group(self) -> dict[str, Any]:
+        return self.param_groups[0]
+
+    def _step(self) -> None:
+        group = self.param_groups[0]
+        params: list[Tensor] = group["params"]
+        memory = [self.state[param] for param in params]
+        moment = Moment(
+            group["lr"], group["price"], lambda: [param.grad for param in params], memory
+        )
+        motion = self.plan.motion(moment)
+        if motion is None:
+            return
+        columns = zip(params, memory, motion.rates, motion.slopes, strict=True)
+        for param, state, lr, slope in columns:
+            if not param.requires_grad:
+                continue
+            if "momentum_buffer" not in state:
+                state["momentum_buffer"] = torch.zeros_like(param)
+            grad = None if param.grad is None else local(param.grad)
+            velocity = local(state["momentum_buffer"])
+            step_gates(local(param), velocity, grad, lr, group["momentum"], slope, motion.shift)

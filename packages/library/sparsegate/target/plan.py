@@ -1,0 +1,301 @@
+"""The plan of a target: moves the price of gates so that training ends on it."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from sparsegate.gates import ClosedLayer, graded_
+from sparsegate.price import Moment, Motion, Plan, Slope
+from sparsegate.schedule import cosine, ramp
+from sparsegate.sharded import local, whole
+
+from .accuracy_drop import AccuracyDrop
+from .count import shift_to, total
+from .file_size import FileSize
+from .goal import LOOKS, FixedPrice, Goal, WeightCount
+from .price_path import PricePath, price_at
+from .target import Found, Target
+from .view import GatesView
+
+GOALS: dict[str, Callable[[Target, GatesView], Goal]] = {
+    "keep": WeightCount,
+    "weights": WeightCount,
+    "bytes": FileSize,
+    "max_drop": AccuracyDrop,
+    "price": lambda *_: FixedPrice(),
+    "path": lambda *_: FixedPrice(),
+}
+AT_ONCE = 0.5  # share of the distance to the budget that the next price makes up for
+LASTING = 0.1  # share of it that changes the level of the price for good
+HIGHEST = 30.0  # limit of the price near the budget, as a multiple of the mean gradient
+FARTHEST = 0.5  # largest distance of a gate from the threshold
+INTERVAL = 10  # steps between two changes of the price; fewer in short trainings
+RUNNING = ("_grad_sum", "_num_measured", "_price", "_level", "_price_sum", "_distance_sum")
+
+
+class TargetPlan(Plan):
+    """Knows where a training with a target stands, and moves the price.
+
+    The price is a dual variable. Every few steps, a bisection on the gates finds how far all of
+    them would have to move so that the scheduled number is open. The price of the next steps makes
+    up for a part of that distance, or for all of it if it is far. Nothing of this waits for a GPU.
+    The unit of movement is the mean absolute gradient of a gate in the dense phase, so the
+    network's size and the loss's scale do not matter.
+
+    Args:
+        model: The gated model.
+        target: What training should end on.
+        steps: The number of steps of the whole training.
+        judge: Returns the model's validation accuracy in per cent; only `max_drop` needs it.
+        momentum: The gates' momentum.
+    """
+
+    _grad_sum: Tensor
+    _num_measured: Tensor
+    _price: Tensor
+    _level: Tensor
+    _price_sum: Tensor
+    _distance_sum: Tensor
+
+    def __init__(
+        self,
+        model: nn.Module,
+        target: Target,
+        *,
+        steps: int,
+        judge: Callable[[], float] | None,
+        momentum: float,
+    ) -> None:
+        if steps < 1:
+            raise ValueError(f"steps is the number of steps of the whole training, got {steps}")
+        self.target, self.steps, self._momentum = target, steps, momentum
+        self._view = GatesView(model, judge)
+        self._gates = list(self._view.gates.values())
+        self._goal = GOALS[target.wish](target, self._view)
+        self._num_gates = self._view.num_gates()
+        self._interval = max(1, min(INTERVAL, steps // 100))
+        self.done, self.frozen = 0, False
+        self._unit = 0.0  # mean absolute gradient of a gate; known after the dense phase
+        self._units: list[float] = []  # the same for every layer
+        device = total([self._gates[0].gate.detach().sum()]).device
+        self._still = torch.zeros((), device=device)
+        # On the device, so that nothing waits for it. The price is a slowly changing level and
+        # what the moment needs.
+        for name in RUNNING:
+            setattr(self, name, torch.zeros((), device=device))
+        self._layer_grad_sums = torch.zeros(len(self._gates), device=device)
+        self._path = PricePath(target, device)
+        self._view.announce_(self._awaited)
+
+    @property
+    def progress(self) -> float:
+        """The fraction of training that is done."""
+        return self.done / self.steps
+
+    @property
+    def price(self) -> float:
+        """The price of this moment, in nats."""
+        return float(self._price)
+
+    @property
+    def found(self) -> Found:
+        """What the target has led to so far."""
+        price = float(self._price_sum / self._distance_sum.clamp_min(1e-30))
+        num_open, path = self._view.num_open(), self._path.prices()
+        return Found(str(self.target), num_open, self._num_gates, price, path, self.frozen)
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether gates have not begun to move."""
+        return self.progress < self.target.begin
+
+    def motion(self, moment: Moment) -> Motion | None:
+        """How gates move in this step; None once the mask is frozen."""
+        if self.frozen:
+            return None
+        still = [Slope(0.0, 0.0)] * len(self._gates)
+        if self.is_dense:
+            self._measure(moment)
+            return Motion([0.0] * len(self._gates), still, self._still)
+        if not self._unit:
+            if self.target.listen:
+                self._set_gates_by_importance_(moment)
+            self._unit, self._units = self._measured()
+        distance = self._distance(moment.lr)
+        self._change_price(distance)
+        if self.progress >= self.target.reach - (self.target.reach - self.target.begin) / 4:
+            self._price_sum += self._price * distance
+            self._distance_sum += distance
+        self._path.add(self._price, distance, self.progress)
+        rates = [distance / unit * (1 - self._momentum) for unit in self._units]
+        return Motion(rates, still, self._price * (distance / self._unit / self._num_gates))
+
+    def after_step(self) -> None:
+        """Counts the step, and makes the cuts when they are due."""
+        self.done += 1
+        if not self.frozen and self.done % max(1, self.steps // LOOKS) == 0:
+            self._goal.look(self._view, self.progress)
+        if not self.frozen and self.progress >= self.target.freeze:
+            self._cut()
+        if self.done == self.steps and (fewer := self._goal.end(self._view)) is not None:
+            self._view.close_(self._view.masks(fewer))
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint must hold, as plain values."""
+        return {
+            "asked": self._settings(),
+            "done": self.done,
+            "frozen": self.frozen,
+            "push": self._unit,
+            "pushes": self._units,
+            "heard_of_each": self._layer_grad_sums.tolist(),
+            "running": torch.stack([getattr(self, name) for name in RUNNING]).tolist(),
+            "path": self._path.state(),
+            "goal": self._goal.state(),
+        }
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Restores what `state` returned.
+
+        Raises:
+            ValueError: If it is the state of another target.
+        """
+        own = self._settings()
+        changed = [
+            f"{name}={value} (now {own[name]})"
+            for name, value in state.get("asked", own).items()
+            if name in own and own[name] != value
+        ]
+        if changed:
+            raise ValueError(
+                f"the saved optimiser had another target: {', '.join(changed)}; build this one "
+                "with the target= and steps= of the saved one"
+            )
+        device = self._still.device
+        self.done, self.frozen, self._unit = state["done"], state["frozen"], state["push"]
+        for name, value in zip(RUNNING, state["running"], strict=True):
+            setattr(self, name, torch.tensor(value, device=device))
+        self._path.load(state["path"])
+        self._units = state["pushes"]
+        self._layer_grad_sums = torch.tensor(state["heard_of_each"], device=device)
+        self._goal.load(state["goal"])
+        self._view.announce_("" if self.frozen else self._awaited)
+
+    @property
+    def _awaited(self) -> str:
+        """The target and its moment, for a warning of `finish`."""
+        cut = math.ceil(self.target.freeze * self.steps)
+        return f"{self.target} at step {cut:,} of {self.steps:,}"
+
+    def _settings(self) -> dict[str, Any]:
+        """What makes this plan another one than that of another target, as plain values."""
+        settings = {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in vars(self.target).items()
+            if value is not None
+        }
+        return {"steps": self.steps, **settings}
+
+    def _distance(self, lr: float) -> float:
+        """How far a gate with an average gradient travels in this step."""
+        span = self.target.freeze - self.target.begin
+        travel = lr * self.target.travel / self.steps
+        return travel * cosine(self.progress - self.target.begin, until=span)
+
+    def _measure(self, moment: Moment) -> None:
+        """Measures the loss's gradients for gates in the dense phase."""
+        grads: Sequence[Tensor | None] = ()
+        is_due = self.done % self._interval == 0
+        if self.target.listen or is_due:
+            grads = moment.gradients()
+        if self.target.listen:
+            for gate, grad, memory in zip(self._gates, grads, moment.memory, strict=True):
+                if "heard" not in memory:
+                    memory["heard"] = torch.zeros_like(gate.gate, dtype=torch.float32)
+                if grad is not None:
+                    local(memory["heard"]).addcmul_(local(grad), local(grad))
+        present = [grad for grad in grads if grad is not None]
+        if is_due and present:
+            self._grad_sum += total(grad.abs().sum() for grad in present) / self._num_gates
+            sizes = [gate.gate.numel() for gate in self._gates]
+            self._layer_grad_sums += torch.stack(
+                [
+                    self._still if grad is None else total([grad.abs().sum()]) / size
+                    for grad, size in zip(grads, sizes, strict=True)
+                ]
+            )
+            self._num_measured += 1
+
+    def _measured(self) -> tuple[float, list[float]]:
+        """The mean absolute gradient of a gate, and the unit of movement of every layer."""
+        unit = float(self._grad_sum / self._num_measured.clamp_min(1))
+        if not 0 < unit < float("inf"):
+            raise ValueError(
+                f"the mean gradient of gates was {unit} in the dense phase; "
+                "do the loss's gradients reach the gates?"
+            )
+        layers = (self._layer_grad_sums / self._num_measured.clamp_min(1)).tolist()
+        return unit, [
+            unit * (layer / unit) ** self.target.evenly if layer > 0 else unit for layer in layers
+        ]
+
+    def _set_gates_by_importance_(self, moment: Moment) -> None:
+        """Sets every gate by what was measured in the dense phase."""
+        set_by_importance_(
+            [gate.gate for gate in self._gates], [memory.pop("heard") for memory in moment.memory]
+        )
+
+    def _change_price(self, distance: float) -> None:
+        if self.target.price is not None:
+            over = (self.target.reach - self.target.begin) / 2
+            share = ramp(self.progress - self.target.begin, over=over)
+            self._price.fill_(self.target.price * share)
+        elif self.target.path is not None:
+            self._price.fill_(price_at(self.target.path, self.target, self.progress))
+        elif self.done % self._interval == 0:
+            balance = self._unit * self._num_gates  # the price that balances the mean gradient
+            budget = self._goal.budget(self.progress + self._interval / self.steps)
+            # How far a price of one unit moves gates until the next change.
+            way = max(distance, 1e-12) * self._interval
+            missing = shift_to(self._gates, budget, at_most=max(FARTHEST, HIGHEST * way))
+            missing, highest = missing / way * balance, HIGHEST * balance
+            # Far from the budget, all gates go there at once; nothing is learned about the price.
+            far = missing > highest
+            level = (self._level + LASTING * missing).clamp(0.0, highest)
+            near = (level + AT_ONCE * missing).clamp(0.0, highest)
+            self._price = torch.where(far, missing, near)
+            self._level = torch.where(far, self._level, level)
+
+    def _cut(self) -> None:
+        """Makes the exact cut, which freezes the mask."""
+        if closed := self._view.closed():
+            warnings.warn(
+                f"every gate of {', '.join(closed)} had closed; one weight of each such layer was "
+                "opened again, which leaves little more than its bias; ask for more weights, or "
+                "leave the layer out: Select(skip=...)",
+                ClosedLayer,
+                stacklevel=2,
+            )
+        self._view.close_(self._view.masks(self._goal.final(self._view)))
+        self.frozen = True
+        self._view.announce_("")
+
+
+@torch.no_grad()
+def set_by_importance_(gates: Sequence[Tensor], squares: Sequence[Tensor]) -> None:
+    """Sets gates by sums of squared gradients, in place: one for the largest; all stay open.
+
+    A gate's gradient is a weight's gradient times the weight. Its square is the diagonal of the
+    Fisher information times the squared weight: up to a factor, what the loss would rise by
+    without that weight (LeCun, Denker and Solla, 1990; Theis et al., 2018). Unlike magnitudes, it
+    can be compared between layers, and it sees which inputs are always zero.
+    """
+    largest = torch.stack([whole(square.amax()) for square in squares]).amax()
+    for gate, square in zip(gates, squares, strict=True):
+        local(gate).copy_(graded_(local(square).div(largest)))

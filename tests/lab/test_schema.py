@@ -1,0 +1,64 @@
+"""JSON becomes dataclasses; what does not fit is named by file and field."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import pytest
+
+from sparsegate_lab.schema import SchemaError, load_json, parse
+
+
+@dataclass(frozen=True)
+class Part:
+    size: int
+    name: str | None = None
+
+
+@dataclass(frozen=True)
+class Whole:
+    parts: tuple[Part, ...]
+    kind: Literal["a", "b"] = "a"
+    rate: float = 0.0
+    pairs: tuple[tuple[str, float], ...] = ()
+    counts: dict[str, int] = field(default_factory=dict)
+    flag: bool = False
+
+    def __post_init__(self):
+        if self.rate < 0:
+            raise ValueError(f"rate is at least 0, got {self.rate}")
+
+
+def test_nested_dataclasses_tuples_and_defaults_are_read():
+    value = {"parts": [{"size": 1}, {"size": 2, "name": "b"}], "rate": 1, "pairs": [["x", 2]]}
+    whole = parse(Whole, value)
+    assert whole == Whole((Part(1), Part(2, "b")), rate=1.0, pairs=(("x", 2.0),))
+    assert isinstance(whole.rate, float)
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [
+        (None, "expected an object, got null"),
+        ({}, "parts: missing"),
+        ({"parts": [{"size": 1.5}]}, r"parts\[0\].size: expected a whole number, got 1.5"),
+        ({"parts": [{"size": True}]}, r"parts\[0\].size: expected a whole number, got true"),
+        ({"parts": [{"size": 1, "name": 2}]}, r"parts\[0\].name: expected a string, got 2"),
+        ({"parts": [], "kind": "c"}, 'kind: expected one of a, b, got "c"'),
+        ({"parts": [], "kind": []}, r"kind: expected one of a, b, got \[\]"),
+        ({"parts": [], "pairs": [["x"]]}, r"pairs\[0\]: expected a list of 2 values"),
+        ({"parts": [], "counts": {"x": "1"}}, 'counts.x: expected a whole number, got "1"'),
+        ({"parts": [], "flag": 1}, "flag: expected true or false, got 1"),
+        ({"parts": [], "extra": 1}, "extra: unknown field of Whole"),
+        ({"parts": [], "rate": -1}, "rate is at least 0, got -1"),
+    ],
+)
+def test_what_does_not_fit_is_named_by_its_field(value, wanted):
+    with pytest.raises(SchemaError, match=f"^{wanted}"):
+        parse(Whole, value)
+
+
+def test_an_error_names_the_file(tmp_path):
+    path = tmp_path / "whole.json"
+    path.write_text("{}")
+    with pytest.raises(SchemaError, match=r"whole\.json: parts: missing"):
+        load_json(path, lambda value: parse(Whole, value))
