@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from sparsegate.text_table import markdown
 from sparsegate_lab.methods import METHODS
-from sparsegate_lab.paper import RECIPES
-from sparsegate_lab.report import markdown
+from sparsegate_lab.recipes import RECIPES
 from sparsegate_lab.study import Study
 
 ROOT = Path(__file__).parent.parent

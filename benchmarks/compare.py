@@ -15,7 +15,7 @@ from typing import Any
 
 from deadline import Deadline, check
 
-from sparsegate_lab.paper import RECIPES
+from sparsegate_lab.recipes import RECIPES
 from sparsegate_lab.record import Record
 from sparsegate_lab.study import Study
 from sparsegate_lab.train import Run, train

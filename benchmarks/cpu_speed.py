@@ -21,8 +21,9 @@ from speed_cases import CASES, DEEPSPARSE, EAGER, OURS, WIRED, Case
 from speed_ways import DeepSparse, Way, in_process, medians
 from torch import Tensor, nn
 
-from sparsegate.runtime import RIVALS, SparseNetwork, sparse
-from sparsegate_lab.report import aligned
+from sparsegate.bench import ENGINES
+from sparsegate.runtime import SparseNetwork, sparse
+from sparsegate.text_table import aligned
 from sparsegate_lab.train import machine, versions
 from sparsegate_runtime.atomic import write_atomically
 
@@ -37,7 +38,7 @@ class Bench:
         self._began, self._options = time.monotonic(), options
         self._deepsparse = DeepSparse(options.deepsparse) if options.deepsparse else None
         wanted = [EAGER, *(["torch.compile"] if options.compile else []), *options.engines]
-        self._engines = [name for name in wanted if RIVALS[name].available()]
+        self._engines = [name for name in wanted if ENGINES[name].available()]
         self._before = _record(options.results) if options.add else {}
         self.rows: list[Row] = []
         self.notes: list[str] = []
@@ -68,7 +69,7 @@ class Bench:
 
     def result(self) -> dict[str, Any]:
         """All that was measured so far."""
-        known = {RIVALS[name].package: str(RIVALS[name].version()) for name in self._engines}
+        known = {ENGINES[name].package: str(ENGINES[name].version()) for name in self._engines}
         deepsparse = {DEEPSPARSE: self._deepsparse.version} if self._deepsparse else {}
         rows, command = (
             self._all_rows(),
@@ -159,7 +160,7 @@ def _record(folder: Path) -> dict[str, Any]:
 
 def _by_rival(name: str, model: nn.Module, x: Tensor, threads: int) -> Way:
     with torch.inference_mode():
-        return in_process(RIVALS[name].prepare(model, x, threads=threads), x)
+        return in_process(ENGINES[name].prepare(model, x, threads=threads), x)
 
 
 def _hard_wired(model: nn.Module, x: Tensor) -> Any:
@@ -246,7 +247,7 @@ def options_of(argv: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("--batches", type=int, nargs="+", help="only these batches")
     parser.add_argument(
-        "--engines", nargs="+", default=["onnxruntime", "openvino"], choices=[*RIVALS][1:]
+        "--engines", nargs="+", default=["onnxruntime", "openvino"], choices=[*ENGINES][1:]
     )
     parser.add_argument(
         "--compile", action="store_true", help="time torch.compile too, which takes minutes more"

@@ -24,7 +24,7 @@ from typing import Any
 import torch
 from deadline import Deadline, LateError
 
-from sparsegate_lab.paper import RECIPES
+from sparsegate_lab.recipes import RECIPES
 from sparsegate_lab.record import Epoch, Record
 from sparsegate_lab.study import Study
 from sparsegate_lab.train import DivergedError, Run, train

@@ -27,7 +27,7 @@ from sparsegate.price import Penalty
 from sparsegate_lab.data import Shift, mnist
 from sparsegate_lab.methods import LearnedGates
 from sparsegate_lab.models import LeNet5
-from sparsegate_lab.paper import RECIPES
+from sparsegate_lab.recipes import RECIPES
 from sparsegate_lab.study import Summary
 from sparsegate_lab.train import Batches, Run, accuracy, machine, train, versions
 from sparsegate_runtime.atomic import write_atomically

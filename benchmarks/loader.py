@@ -27,7 +27,7 @@ from torch.nn import functional as F
 
 from sparsegate_lab.data import Dataset, Split, Storing, load_data
 from sparsegate_lab.models import MODELS
-from sparsegate_lab.paper import RECIPES
+from sparsegate_lab.recipes import RECIPES
 from sparsegate_lab.train import Batches, Run, augments_of, machine, normaliser_of, versions
 
 MADE_UP = 8192  # squares of noise, where there is no folder

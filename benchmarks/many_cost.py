@@ -17,7 +17,7 @@ import torch
 from sparsegate_lab.batched import ManyLoop, Member
 from sparsegate_lab.batched.schedule_table import knob_table
 from sparsegate_lab.data import mnist
-from sparsegate_lab.paper import PUPILS
+from sparsegate_lab.recipes import STUDENTS
 from sparsegate_lab.train import machine, versions
 
 LEFT = {  # inputs that are read in the end, at the most: as in networks of the search
@@ -34,16 +34,16 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results/many-cost.json"))
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    rows = {name: cost(name, options.steps) for name in PUPILS}
-    pupil = PUPILS["lenet5-300x"]()
-    epoch = epoch_seconds(ManyLoop([Member(pupil.teachers[0])], mnist(), CPU), options.steps)
-    minutes = epoch * sum(run.epochs for run in pupil.teachers) / 60
+    rows = {name: cost(name, options.steps) for name in STUDENTS}
+    student = STUDENTS["lenet5-300x"]()
+    epoch = epoch_seconds(ManyLoop([Member(student.teachers[0])], mnist(), CPU), options.steps)
+    minutes = epoch * sum(run.epochs for run in student.teachers) / 60
     found = {
         "title": "Minutes of small LeNets in the batched trainer, multiplied from some of their steps",
         "command": f"python benchmarks/many_cost.py --threads {options.threads} --steps {options.steps}",
         "recipes": rows,
         "teachers": {
-            "networks": len(pupil.teachers),
+            "networks": len(student.teachers),
             "epoch": round(epoch, 1),
             "minutes": round(minutes),
         },
@@ -58,10 +58,10 @@ def main() -> None:
 
 def cost(name: str, steps: int) -> dict[str, Any]:
     """Seconds of an epoch of one network, at first and in the end, and minutes of a seed with all its candidates."""
-    pupil = PUPILS[name]()
+    student = STUDENTS[name]()
     # Without the teacher, whose answers are looked up, and without variants, which are looked up as well.
     member = dataclasses.replace(
-        pupil.member, share=0.0, late=dataclasses.replace(pupil.member.late, vary=0.0)
+        student.member, share=0.0, late=dataclasses.replace(student.member.late, vary=0.0)
     )
     loop = ManyLoop([member], mnist(), CPU)
     first = last = epoch_seconds(loop, steps)
@@ -72,10 +72,10 @@ def cost(name: str, steps: int) -> dict[str, Any]:
     if name in LEFT:
         assert loop.shrinking.shrunk_(frozen=True, cut=False)
         last = epoch_seconds(loop, steps)
-    epochs = member.run.epochs * pupil.candidates
+    epochs = member.run.epochs * student.num_candidates
     return {
         "epochs": member.run.epochs,
-        "networks_of_a_seed": pupil.candidates,
+        "networks_of_a_seed": student.num_candidates,
         "first_epoch": round(first, 1),
         "last_epoch": round(last, 1),
         "minutes_of_a_seed": [round(epochs * each / 60) for each in (last, first)],

@@ -10,8 +10,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from sparsegate_lab.page import make_page
 from sparsegate_lab.record import Record
+from sparsegate_lab.report import make_page
 from sparsegate_lab.train import machine, versions
 
 RESULT = Path("results/page.json")

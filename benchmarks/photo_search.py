@@ -22,8 +22,8 @@ import torch
 
 from sparsegate.target import Target
 from sparsegate_lab.methods import LearnedGates
-from sparsegate_lab.paper import RECIPES
-from sparsegate_lab.paper.recipes.photographs import CLOSED
+from sparsegate_lab.recipes import RECIPES
+from sparsegate_lab.recipes.photographs import CLOSED
 from sparsegate_lab.record import Record
 from sparsegate_lab.train import Run, Teacher, machine, train, versions
 

@@ -8,13 +8,14 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from sparsegate_lab.report import markdown, study_table
+from sparsegate.text_table import markdown
+from sparsegate_lab.report import study_table
 from sparsegate_lab.study import Study
 
 ROOT = Path(__file__).parent.parent
 STUDIES = ("lenet5-demo", "lenet5-method1", "lenet5-method2", "lenet5-200x")
 TWO_CORES = "lenet5-200x"  # also made once on two cores, to see the minutes
-PUPILS = ("lenet5-100x", "lenet5-300x", "lenet5-500x", "lenet300-68x", "lenet300-100x")
+STUDENTS = ("lenet5-100x", "lenet5-300x", "lenet5-500x", "lenet300-68x", "lenet300-100x")
 COMPARED = {
     "lenet5-svd": "43.6K, 98.47",
     "lenet5-architecture": "40.9K, 99.04",
@@ -40,7 +41,7 @@ def pupils() -> str:
     rows = [
         ("recipe", "weights kept", "rate", "rate with biases", "test accuracy", "lowest to highest")
     ]
-    for recipe in PUPILS:
+    for recipe in STUDENTS:
         study = Study.load(ROOT / "results" / f"{recipe}.json")
         kept, rate, both, test = (
             study.summary(attrgetter(name)) for name in ("kept", "rate", "rate_with_biases", "test")

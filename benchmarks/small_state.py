@@ -19,7 +19,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from sparsegate_lab.paper import RECIPES
+from sparsegate_lab.recipes import RECIPES
 from sparsegate_lab.record import Epoch, Record
 from sparsegate_lab.study import Study, Summary
 from sparsegate_lab.train import Run, Watcher, machine, train, versions

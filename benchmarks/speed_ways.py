@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sparsegate.runtime import write_onnx
+from sparsegate.bench import write_onnx
 
 Block = Callable[[int], list[float]]
 BLOCK = 0.03  # seconds that one engine runs before the next has its turn

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sparsegate_lab.methods import METHODS
-from sparsegate_lab.paper import RECIPES
+from sparsegate_lab.recipes import RECIPES
 from sparsegate_lab.study import Study
 from sparsegate_lab.train import Run
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from sparsegate_lab.cli import main
+from sparsegate_runtime.command import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -4,9 +4,9 @@ import dataclasses
 
 import pytest
 
+from sparsegate.cli import main
 from sparsegate.price import Penalty
 from sparsegate_lab.batched import ManyWatcher, Member, train_many
-from sparsegate_lab.cli import main
 from sparsegate_lab.methods import LearnedGates
 from sparsegate_lab.train import RunFolder
 

@@ -5,7 +5,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from sparsegate_lab.cli import main
+from sparsegate.cli import main
 from sparsegate_lab.cli.frontier import members, parse
 
 ENDINGS = {"csv", "json", "md"} | ({"png", "svg"} if find_spec("matplotlib") else set())

@@ -1,6 +1,6 @@
 """`sparsegate report`, and the page at the end of a training."""
 
-from sparsegate_lab.cli import main
+from sparsegate.cli import main
 from sparsegate_lab.train import train
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sparsegate_lab.cli import main
+from sparsegate.cli import main
 from sparsegate_lab.paper import EXHIBITS, Archive, reproduction_page
 
 ROOT = Path(__file__).parents[3]
@@ -106,7 +106,7 @@ def test_every_exhibit_has_its_part_of_the_page():
 @pytest.mark.slow
 def test_an_interrupted_reproduction_goes_on(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sparsegate_lab.paper.recipes.fc1.EPOCHS", 1)
+    monkeypatch.setattr("sparsegate_lab.paper.fc1_runs.EPOCHS", 1)
     assert main(["reproduce", "lambda-table", "--seeds", "0"]) == 0
     out = capsys.readouterr().out
     assert "10 runs have no record" in out

@@ -4,12 +4,12 @@ import re
 
 import pytest
 
+from sparsegate.cli import main
 from sparsegate.price import Penalty
 from sparsegate.schedule import Rounds
-from sparsegate_lab.cli import main
 from sparsegate_lab.cli.train import parse
 from sparsegate_lab.methods import METHODS, Dense, LearnedGates, Magnitude
-from sparsegate_lab.paper import RECIPES
+from sparsegate_lab.recipes import RECIPES
 from sparsegate_lab.record import Record
 from sparsegate_lab.train import Run
 

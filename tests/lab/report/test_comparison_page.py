@@ -42,3 +42,15 @@ def test_names_are_text(record):
     page = comparison_page([variant(record, "<b>one</b>", 6, 98.0, model="<i>"), record])
     assert "<b>" not in page
     assert "<i>&" not in page
+
+
+def test_runs_on_different_data_are_not_one_frontier(record):
+    page = comparison_page(
+        [
+            variant(record, "a", 6, 98.0, data="mnist"),
+            variant(record, "b", 12, 90.0, data="fashion"),
+        ]
+    )
+    assert re.findall(r'<circle [^>]*class="(open|shut)"', page) == ["open", "open"]
+    assert page.count('class="frontier"') == 2
+    assert "different data, each with a frontier: mnist, fashion" in page

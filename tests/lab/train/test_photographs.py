@@ -7,8 +7,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from sparsegate.cli import main
 from sparsegate.price import Penalty
-from sparsegate_lab.cli import main
 from sparsegate_lab.data import IMAGENET, Fit, Flip, Jitter, RandomCrop, Shift, load_data
 from sparsegate_lab.methods import Dense, LearnedGates
 from sparsegate_lab.record import Record

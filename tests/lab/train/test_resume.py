@@ -10,8 +10,8 @@ import warnings
 
 import pytest
 
+from sparsegate.cli import main
 from sparsegate.price import Penalty
-from sparsegate_lab.cli import main
 from sparsegate_lab.data import mnist
 from sparsegate_lab.methods import Dense, LearnedGates
 from sparsegate_lab.models import LeNet300

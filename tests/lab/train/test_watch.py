@@ -4,7 +4,7 @@ import inspect
 
 import pytest
 
-from sparsegate_lab.cli import main
+from sparsegate.cli import main
 from sparsegate_lab.record import Record
 from sparsegate_lab.train import DivergedError, TensorBoard, Watcher, Watchers, train
 

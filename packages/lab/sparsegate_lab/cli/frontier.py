@@ -12,14 +12,13 @@ from typing import Annotated, Any, Generic, TypeVar
 
 from rich.console import Console
 
+from sparsegate.bench import PLOT_MISSING
+from sparsegate.text_table import aligned, markdown
 from sparsegate_lab.batched import train_many
 from sparsegate_lab.methods import LearnedGates
 from sparsegate_lab.report import (
-    PLOT_MISSING,
-    aligned,
     comma_separated,
     frontier_table,
-    markdown,
     plot_frontier,
 )
 from sparsegate_lab.study import Study
@@ -28,7 +27,7 @@ from sparsegate_runtime.atomic import write_atomically
 
 from .flags import parse_flags
 from .many_progress import ManyProgress
-from .train import FLAT, RUNS, name_first, named
+from .train import FLAT, RUNS, name_first
 
 AnyRun = TypeVar("AnyRun")
 
@@ -83,9 +82,9 @@ def parse(argv: list[str]) -> tuple[str, Command[Run[Any]]]:
     >>> parse(["lenet300", "--members", "8", "--epochs", "3"])[1].members
     8
     """
-    known = [each for each in RUNS if isinstance(named(each).method, LearnedGates)]
+    known = [each for each in RUNS if isinstance(RUNS[each]().method, LearnedGates)]
     name, flags = name_first(argv, known)
-    run = named(name or "lenet5")
+    run = RUNS[name or "lenet5"]()
     if not isinstance(run.method, LearnedGates):
         raise ValueError(
             f"a frontier is of prices, and {name} is by {run.method_name}, which has none; use another name"

@@ -9,7 +9,7 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
-from sparsegate_lab.page import make_comparison, make_page
+from sparsegate_lab.report import make_comparison, make_page
 
 from .flags import parse_flags
 

@@ -14,6 +14,8 @@ import tyro
 from rich import progress
 from rich.console import Console
 
+from sparsegate.bench import PLOT_MISSING
+from sparsegate.text_table import aligned
 from sparsegate_lab.paper import (
     EXHIBITS,
     Archive,
@@ -24,7 +26,6 @@ from sparsegate_lab.paper import (
     seconds_for,
     train_all,
 )
-from sparsegate_lab.report import PLOT_MISSING, aligned
 from sparsegate_lab.train import Run
 
 from .flags import parse_flags

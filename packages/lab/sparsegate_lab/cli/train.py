@@ -1,4 +1,4 @@
-"""`sparsegate train`: one run, with a progress bar, to its record."""
+"""`sparsegate train`: trains one run, with a progress bar, and shows its record."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from rich.console import Console
 
 from sparsegate_lab.methods import METHODS
 from sparsegate_lab.models import MODELS
-from sparsegate_lab.page import make_page
-from sparsegate_lab.paper import PUPILS, RECIPES
+from sparsegate_lab.recipes import RECIPES, STUDENTS
+from sparsegate_lab.record import Record
+from sparsegate_lab.report import make_page
 from sparsegate_lab.train import (
     Run,
     RunFolder,
@@ -32,6 +33,7 @@ from sparsegate_lab.train import (
 )
 from sparsegate_runtime.registry import Registry
 
+from . import student
 from .flags import parse_flags
 from .progress import Progress
 from .show import show_record
@@ -47,38 +49,49 @@ FLAT = tyro.conf.arg(name="")  # its fields are flags without a prefix
 class Command(Generic[AnyRun]):
     """Trains the network that NAME and the flags describe.
 
-    NAME is a recipe or a model; flags change its settings, of which the defaults below are its own. A run that was
-    interrupted goes on; one that has ended shows its record again.
+    NAME is a recipe or a model, and flags change its settings; the defaults below are those of
+    NAME. An interrupted run resumes when the command is repeated; a run that has ended shows its
+    record again.
     """
 
     run: Annotated[AnyRun, FLAT]
 
     folder: Path = Path("runs")
-    """Folder of all runs; each has one of its own in it, named after its settings."""
+    """Folder of all runs; each run gets a folder inside, named after its settings."""
 
     save_every: int = 1
     """Epochs between two checkpoints."""
 
     pack: bool = True
-    """Write the finished network to small files too; takes a minute for a hundred million weights."""
+    """Write the finished network to small files too; takes a minute for 100 million weights."""
 
     shard: bool = False
-    """With several processes: each holds a part of the model (FSDP2), not a copy of it (DDP)."""
+    """With several processes: shard the model (FSDP2) instead of copying it (DDP)."""
 
 
 def main(argv: list[str]) -> None:
-    """Parses the command, trains, and shows the record."""
-    command = parse(argv)
-    console = Console()
+    """Parses the command, trains, and shows the record and the path of its page."""
+    console, words = Console(), shlex.join(["sparsegate", "train", *argv])
+    if threading.current_thread() is threading.main_thread():
+        # Clusters send SIGTERM; it ends a run as Ctrl-C does.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+    name, flags = name_first(argv, [*RUNS, *STUDENTS])
+    if name in STUDENTS:
+        record = student.train_student(name, flags, words, console)
+        folder = student.parse(name, flags).folder
+    else:
+        command = parse(argv)
+        record, folder = _train(command, words, console), command.folder
+    if is_main_process():
+        _show(record, folder / record.name, console)
+    leave_group()
+
+
+def _train(command: Command[Run[Any]], words: str, console: Console) -> Record:
     watchers: list[Watcher] = [Progress(console)]
     if TensorBoard.is_installed():
         watchers.append(TensorBoard())
-    words = shlex.join(["sparsegate", "train", *argv])
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(
-            signal.SIGTERM, signal.default_int_handler
-        )  # what clusters send: ends as Ctrl-C does
-    record = train(
+    return train(
         command.run,
         folder=command.folder,
         watch=Watchers(*watchers),
@@ -87,16 +100,15 @@ def main(argv: list[str]) -> None:
         pack=command.pack,
         shard=command.shard,
     )
-    if is_main_process():
-        show_record(record, RunFolder(command.folder / record.name, command.run), console)
-        console.print(
-            _page(command.folder / record.name), highlight=False, markup=False, soft_wrap=True
-        )
-    leave_group()
+
+
+def _show(record: Record, folder: Path, console: Console) -> None:
+    show_record(record, RunFolder(folder, Run.from_json(record.run)), console)
+    console.print(_page(folder), highlight=False, markup=False, soft_wrap=True)
 
 
 def _page(folder: Path) -> str:
-    """Where the run's page is, or why there is none."""
+    """Writes the run's page; says where it is, or why there is none."""
     try:
         return f"page: {make_page(folder)}"
     except Exception as error:  # the run has ended well, whatever becomes of its page
@@ -109,8 +121,8 @@ def parse(argv: list[str]) -> Command[Run[Any]]:
     >>> parse(["lenet300", "--epochs", "3", "--penalty.count", "5"]).run.method.penalty.count
     5.0
     """
-    name, flags = name_first(argv, list(RUNS))
-    run = named(name or "lenet5")
+    name, flags = name_first(argv, [*RUNS, *STUDENTS])
+    run = RUNS[name or "lenet5"]()
     method, flags = _without("--method", flags)
     if method and METHODS[method] is not type(run.method):
         run = dataclasses.replace(run, method=METHODS[method]())
@@ -120,13 +132,13 @@ def parse(argv: list[str]) -> Command[Run[Any]]:
         flags,
         default=kind(run),
         name=f"sparsegate train {name or 'NAME'} [--method {{{','.join(METHODS)}}}]",
-        about=f"{inspect.getdoc(Command)}\n\nNAME: {', '.join(RUNS)}",
+        about=f"{inspect.getdoc(Command)}\n\nNAME: {', '.join([*RUNS, *STUDENTS])}",
     )
     return parsed
 
 
 def name_first(argv: list[str], known: list[str]) -> tuple[str, list[str]]:
-    """The name that comes before all flags, which may be left out to ask for help, and the flags."""
+    """The name before all flags, and the flags; the name may be missing only to ask for help."""
     if argv and not argv[0].startswith("-"):
         return argv[0], argv[1:]
     if not {"-h", "--help"} & set(argv):
@@ -134,22 +146,13 @@ def name_first(argv: list[str], known: list[str]) -> tuple[str, list[str]]:
     return "", argv
 
 
-def named(name: str) -> Run[Any]:
-    """The run of a recipe, or the plain one of a model."""
-    if name in PUPILS:
-        raise ValueError(
-            f"{name} has a teacher and is trained by: python benchmarks/many_seeds.py {name}"
-        )
-    return RUNS[name]()
-
-
 def _without(flag: str, words: list[str]) -> tuple[str, list[str]]:
-    """The value of a flag that decides which others there are, and the other words."""
-    for place, word in enumerate(words):
+    """The value of a flag that decides which other flags exist, and the remaining words."""
+    for index, word in enumerate(words):
         if word == flag:
-            if place + 1 == len(words):
+            if index + 1 == len(words):
                 raise ValueError(f"{flag} needs a value: {', '.join(METHODS)}")
-            return words[place + 1], words[:place] + words[place + 2 :]
+            return words[index + 1], words[:index] + words[index + 2 :]
         if word.startswith(f"{flag}="):
-            return word.partition("=")[2], words[:place] + words[place + 1 :]
+            return word.partition("=")[2], words[:index] + words[index + 1 :]
     return "", words

@@ -14,7 +14,6 @@ from .lenet5 import LeNet5
 from .lenet5_lasagne import LeNet5Lasagne
 from .lenet300 import LeNet300
 from .resnet20 import ResNet20
-from .state_file import read_state_dict
 from .vgg16 import VGG16, VGG16Small
 from .weights import load_weights_
 
@@ -53,5 +52,4 @@ __all__ = [
     "VGG16Small",
     "load_weights_",
     "matching_model",
-    "read_state_dict",
 ]

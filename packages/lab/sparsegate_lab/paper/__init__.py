@@ -6,18 +6,13 @@ from .exhibit import Exhibit
 from .exhibits import EXHIBITS
 from .make_exhibit import Made, make
 from .page import reproduction_page
-from .recipes import RECIPES
-from .recipes.small import PUPILS, Pupil
 from .training import train_all
 
 __all__ = [
     "EXHIBITS",
-    "PUPILS",
-    "RECIPES",
     "Archive",
     "Exhibit",
     "Made",
-    "Pupil",
     "in_words",
     "make",
     "reproduction_page",

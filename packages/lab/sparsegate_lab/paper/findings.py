@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from sparsegate_lab.report import markdown
+from sparsegate.text_table import markdown
 
 from .csv_cells import apart
 from .verdict import Check, Claim

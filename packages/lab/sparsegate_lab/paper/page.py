@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from sparsegate_lab.report import markdown
+from sparsegate.text_table import markdown
 
 from .findings import Findings, Row
 

@@ -12,8 +12,8 @@ from sparsegate_lab.train import Run
 
 from .exhibit import Exhibit, Studies
 from .fc1_reading import sampled_sparsity, sampled_variance, threshold_sparsity
+from .fc1_runs import DRAWS, SETTING, DrawName
 from .findings import Findings, Row
-from .recipes.fc1 import DRAWS, SETTING, DrawName
 from .verdict import Claim
 
 OF: dict[str, tuple[DrawName, Callable[[Study], Summary]]] = {

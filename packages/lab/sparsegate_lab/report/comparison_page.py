@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import count, islice
 
-from sparsegate.web import Html, document, element
+from sparsegate.web import Html, document, element, section
 from sparsegate_lab.record import Record
 
-from .frontier_chart import frontier, frontier_chart
+from .frontier_chart import data_of, frontier_chart
 from .html_table import Cell, Head, bar, html_table
-from .page_settings import flat, said
+from .page_settings import effective, flat, said
 
 HEADS = [
     Head("run"),
@@ -26,11 +26,10 @@ HEADS = [
 def comparison_page(records: Sequence[Record]) -> str:
     """The whole file, from records alone."""
     names = run_names(len(records))
-    best = records[frontier(records)[-1]]
     heading = element(
         "header",
         element("p", f"{len(records)} runs side by side", class_="kicker"),
-        element("h1", f"From {min(each.kept for each in records):,} weights to {best.test:.2f} %"),
+        element("h1", _headline(records)),
         class_="top",
     )
     parts = (_picture(records, names), _table(records, names), _differences(records, names))
@@ -38,6 +37,13 @@ def comparison_page(records: Sequence[Record]) -> str:
     return document(
         f"{len(records)} runs side by side", heading, element("main", *parts), footer, scripts=()
     )
+
+
+def _headline(records: Sequence[Record]) -> str:
+    fewest = min(record.kept for record in records)
+    if len(data := data_of(records)) > 1:
+        return f"{len(data)} datasets, from {fewest:,} weights"
+    return f"From {fewest:,} weights to {max(record.test for record in records):.2f} %"
 
 
 def run_names(number: int) -> list[str]:
@@ -57,14 +63,20 @@ def _picture(records: Sequence[Record], names: Sequence[str]) -> Html:
         ),
         element("li", element("i", class_="shut"), "behind it"),
     )
-    return element(
-        "section",
-        element("h2", "Accuracy over kept weights", id="frontier-title"),
+    return section(
+        "frontier",
+        "Accuracy over kept weights",
         element("ul", *legend, class_="legend"),
+        _several(data_of(records)),
         frontier_chart(records, names),
-        class_="card",
-        aria_labelledby="frontier-title",
     )
+
+
+def _several(data: Sequence[str]) -> Html | None:
+    if len(data) == 1:
+        return None
+    text = f"The runs are on different data, each with a frontier: {', '.join(data)}."
+    return element("p", text, class_="note")
 
 
 def _table(records: Sequence[Record], names: Sequence[str]) -> Html:
@@ -72,12 +84,10 @@ def _table(records: Sequence[Record], names: Sequence[str]) -> Html:
     rows = [
         _row(name, record, record.kept / most) for name, record in zip(names, records, strict=True)
     ]
-    return element(
-        "section",
-        element("h2", "The runs", id="runs-title"),
+    return section(
+        "runs",
+        "The runs",
         html_table("The runs, with accuracy and kept weights", HEADS, rows),
-        class_="card",
-        aria_labelledby="runs-title",
     )
 
 
@@ -94,7 +104,7 @@ def _row(name: str, record: Record, share: float) -> tuple[Cell, ...]:
 
 
 def _differences(records: Sequence[Record], names: Sequence[str]) -> Html:
-    settings = [flat(record.run) for record in records]
+    settings = [flat(effective(record.run)) for record in records]
     keys = list(dict.fromkeys(key for each in settings for key in each))
     rows = [
         (key, *(said(each[key]) if key in each else "" for each in settings))
@@ -107,10 +117,8 @@ def _differences(records: Sequence[Record], names: Sequence[str]) -> Html:
         if rows
         else element("p", "None: all settings are the same.")
     )
-    return element(
-        "section",
-        element("h2", "Settings that differ", id="differ-title"),
+    return section(
+        "differ",
+        "Settings that differ",
         table,
-        class_="card",
-        aria_labelledby="differ-title",
     )

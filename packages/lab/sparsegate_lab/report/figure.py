@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from sparsegate.bench import save_plot
+
 # Blue, orange, green, grey, red: told apart by colour-blind readers, and by their lightness in print.
 INK = ("#1f5fa8", "#d9730d", "#2c8a57", "#6b6b6b", "#b3261e")
 WIDTH, HEIGHT = 5.2, 3.4  # inches: a column and a half
@@ -24,21 +26,5 @@ LOOK: dict[Any, Any] = {
 
 
 def save_figure(draw: Callable[[Any], bool], path: Path) -> list[Path]:
-    """Draws into an empty figure and writes it as SVG and PNG; writes nothing if it draws nothing or cannot."""
-    try:
-        import matplotlib as mpl
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        return []
-    with mpl.rc_context(LOOK):
-        figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
-        FigureCanvasAgg(figure)
-        if not draw(figure):
-            return []
-        paths = [path.with_suffix(ending) for ending in (".svg", ".png")]
-        for each in paths:
-            figure.savefig(
-                each, dpi=200, metadata={"Date": None} if each.suffix == ".svg" else None
-            )
-    return paths
+    """Draws into an empty figure and writes it as SVG and PNG; nothing if `draw` returns False."""
+    return save_plot(draw, path, size=(WIDTH, HEIGHT), look=LOOK, dpi=200)

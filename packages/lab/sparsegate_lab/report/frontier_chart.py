@@ -16,9 +16,23 @@ from .scale import Scale, accuracies, counts
 FOOT = 12  # under the numbers, for the title of the axis
 
 
+def data_of(records: Sequence[Record]) -> list[str]:
+    """The data that the runs were trained on, each once."""
+    return list(dict.fromkeys(str(record.run["data"]) for record in records))
+
+
 def frontier(records: Sequence[Record]) -> list[int]:
-    """The places of the runs that no other beats in both kept weights and test accuracy, fewest weights first."""
-    return unbeaten([(each.kept, each.test) for each in records])
+    """The indices of the runs that no other beats in both kept weights and test accuracy."""
+    return unbeaten([(record.kept, record.test) for record in records])
+
+
+def frontiers(records: Sequence[Record]) -> list[list[int]]:
+    """The frontier of each dataset: accuracies on different data are not compared."""
+    groups = (
+        [index for index, record in enumerate(records) if record.run["data"] == data]
+        for data in data_of(records)
+    )
+    return [[group[i] for i in frontier([records[index] for index in group])] for group in groups]
 
 
 def frontier_chart(records: Sequence[Record], names: Sequence[str]) -> Html:
@@ -28,8 +42,8 @@ def frontier_chart(records: Sequence[Record], names: Sequence[str]) -> Html:
         accuracies([record.test for record in records]),
     )
     spots = [(_x(across, record.kept), down(up.share(record.test))) for record in records]
-    on = frontier(records)
-    line = " ".join(f"{spots[place][0]:.1f},{spots[place][1]:.1f}" for place in on)
+    lines = frontiers(records)
+    on = {index for line in lines for index in line}
     about = (
         f"Test accuracy over kept weights of {len(records)} runs; the table below has the numbers"
     )
@@ -37,20 +51,25 @@ def frontier_chart(records: Sequence[Record], names: Sequence[str]) -> Html:
         "svg",
         marks(up, lambda tick: f"{tick:g} %"),
         _feet(across),
-        element("polyline", points=line, class_="frontier"),
+        *(_line([spots[index] for index in line]) for line in lines),
         join(
             _label(spot, at, name)
             for spot, at, name in zip(spots, label_spots(spots), names, strict=True)
         ),
         join(
-            _dot(spot, f"{name}: {record.test:.2f} %, {record.kept:,} weights", place in on)
-            for place, (spot, name, record) in enumerate(zip(spots, names, records, strict=True))
+            _dot(spot, f"{name}: {record.test:.2f} %, {record.kept:,} weights", index in on)
+            for index, (spot, name, record) in enumerate(zip(spots, names, records, strict=True))
         ),
         viewBox=f"0 0 {WIDTH} {HEIGHT + FOOT}",
         role="img",
         aria_label=about,
         id="chart-frontier",
     )
+
+
+def _line(spots: Sequence[Spot]) -> Html:
+    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in spots)
+    return element("polyline", points=points, class_="frontier")
 
 
 def _x(scale: Scale, kept: int) -> float:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import csv
 import io
 
+from sparsegate.text_table import Row
 from sparsegate_lab.record import Record
 from sparsegate_lab.study import Study
-
-from .table import Row
 
 HEADS: Row = (
     "price",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sparsegate.web import Html, element, join
+from sparsegate.web import Html, element, join, section
 from sparsegate_lab.record import Record
 
 from .html_table import Cell, Head, bar, html_table
@@ -20,18 +20,19 @@ def baseline_section(record: Record, view: NetworkView, baseline: Baseline | Non
         if baseline.test is None
         else _table(record, view, baseline, baseline.test)
     )
-    return element(
-        "section",
-        element("h2", "Against the dense network", id="dense-title"),
+    return section(
+        "dense",
+        "Against the dense network",
         body,
-        class_="card",
-        aria_labelledby="dense-title",
     )
 
 
 def _missing(baseline: Baseline) -> Html:
-    words = "There is no dense run of the same model and data beside this one. This makes it; then make the page again:"
-    return join((element("p", words), element("pre", baseline.command)))
+    words = "There is no dense run of the same model and data in this folder of runs."
+    if not baseline.command:
+        return element("p", words)
+    how = " Make one with this command, then write the page again:"
+    return join((element("p", words + how), element("pre", baseline.command)))
 
 
 def _table(record: Record, view: NetworkView, baseline: Baseline, test: float) -> Html:

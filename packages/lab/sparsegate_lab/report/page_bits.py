@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sparsegate.web import Html, element
+from sparsegate.web import Html, element, section
 
 from .html_table import Cell, Head, bar, html_table, stacked
 from .network_view import NetworkView, TensorBits
@@ -35,9 +35,9 @@ def bits_section(view: NetworkView) -> Html | None:
     )
     sums = ("whole file", "", "", f"{parts['values']:,}", f"{parts['indices']:,}", "", _dense(view))
     header = ("header", "", "", f"{view.header:,}", "", "", "")
-    return element(
-        "section",
-        element("h2", "Where every bit goes", id="bits-title"),
+    return section(
+        "bits",
+        "Where every bit goes",
         element(
             "p",
             f"network.sparse.safetensors has {whole:,} bits: {whole // 8:,} bytes.",
@@ -52,8 +52,6 @@ def bits_section(view: NetworkView) -> Html | None:
         ),
         element("h3", "The same network as other files", style="margin-top:22px"),
         _sizes(view.files),
-        class_="card",
-        aria_labelledby="bits-title",
     )
 
 

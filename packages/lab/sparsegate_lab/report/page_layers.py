@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sparsegate.web import Html, element
+from sparsegate.web import Html, element, section
 from sparsegate_lab.record import Layer, Record
 
 from .html_table import Cell, Head, bar, html_table, stacked
@@ -33,16 +33,14 @@ def layers_section(record: Record, view: NetworkView) -> Html:
         ),
         class_="legend",
     )
-    return element(
-        "section",
-        element("h2", "Layers", id="layers-title"),
+    return section(
+        "layers",
+        "Layers",
         element(
             "p", "What is left of every layer, and which part of the file it takes.", class_="quiet"
         ),
         legend,
         html_table("Layers: weights kept and bits", HEADS, rows, foot),
-        class_="card",
-        aria_labelledby="layers-title",
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from sparsegate.web import Html, data_block, element
+from sparsegate.web import Html, data_block, element, section
 
 from .network_view import Filters, Mask, NetworkView
 
@@ -16,9 +16,9 @@ def pictures_section(view: NetworkView) -> Html | None:
     """The pictures, painted by a script from packed bits; nothing if there are none."""
     if not view.masks:
         return None
-    return element(
-        "section",
-        element("h2", "What is left, in pictures", id="pictures-title"),
+    return section(
+        "pictures",
+        "What is left, in pictures",
         element(
             "p",
             "A dot is a weight that was kept: rows are a layer's outputs, columns its inputs.",
@@ -30,8 +30,6 @@ def pictures_section(view: NetworkView) -> Html | None:
         ),
         data_block("masks", [_plain(mask) for mask in view.masks]),
         data_block("filters", _plain_filters(view.filters) if view.filters else None),
-        class_="card",
-        aria_labelledby="pictures-title",
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sparsegate.web import Html, element
+from sparsegate.web import Html, element, section
 from sparsegate_lab.record import Record
 
 from .html_table import Head, html_table
@@ -15,18 +15,42 @@ def settings_section(record: Record) -> Html:
     """Command, settings, machine and versions."""
     made = _table("Made on", {**record.machine, "training, seconds": record.seconds})
     columns = (
-        _table("Settings", flat(record.run)),
+        _table("Settings", flat(effective(record.run))),
         element("div", made, _table("Made with", record.versions)),
     )
-    return element(
-        "section",
-        element("h2", "Make it again", id="settings-title"),
+    return section(
+        "settings",
+        "Make it again",
         element("pre", record.command, tabindex=0),
         *(element("p", note, class_="note") for note in record.notes),
         element("div", *columns, class_="columns"),
-        class_="card",
-        aria_labelledby="settings-title",
     )
+
+
+WISHES = ("keep", "weights", "max_drop", "bytes", "price", "path")
+"""Settings of a target, of which one makes it a target at all."""
+REPLACED = ("penalty", "gate_lr", "ramp", "freeze")
+"""Settings of learned gates that a target replaces."""
+
+
+def effective(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a run without those that had no effect.
+
+    >>> effective({"stop": {"rate": 0.0, "drop": 0.5}, "distil": {"teacher": "", "share": 0.5}})
+    {}
+    """
+    method = settings.get("method", {})
+    target = method.get("target") or {}
+    aimed = any(target.get(wish) is not None for wish in WISHES)
+    idle = REPLACED if aimed else ("target",)
+    found = {**settings}
+    if "target" in method:
+        found["method"] = {name: value for name, value in method.items() if name not in idle}
+    if not settings.get("distil", {}).get("teacher"):
+        found.pop("distil", None)
+    if not settings.get("stop", {}).get("rate"):
+        found.pop("stop", None)
+    return found
 
 
 def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:

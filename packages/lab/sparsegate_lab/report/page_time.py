@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sparsegate.web import Html, data_block, element
+from sparsegate.web import Html, data_block, element, section
 from sparsegate_lab.record import Record
 
 from .histogram import histogram
@@ -22,9 +22,9 @@ HEADS = [
 def time_section(record: Record) -> Html:
     """Charts over the epochs."""
     moments = _moments(record)
-    return element(
-        "section",
-        element("h2", "How it went", id="time-title"),
+    return section(
+        "time",
+        "How it went",
         element("p", "Move through training: the slider drives all charts.", class_="quiet"),
         _scrubber(moments),
         element("div", _accuracy(record), _kept(record), _gates(record), class_="charts"),
@@ -32,9 +32,6 @@ def time_section(record: Record) -> Html:
             "All epochs as a table", html_table("Every epoch of training", HEADS, _rows(record))
         ),
         data_block("moments", moments),
-        class_="card",
-        id="time",
-        aria_labelledby="time-title",
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sparsegate.web import Html, document, element, try_it
+from sparsegate.web import Html, document, element, section, try_it
 from sparsegate_lab.record import Record
 
 from .network_view import Baseline, NetworkView
@@ -110,14 +110,7 @@ def _machine(record: Record) -> str:
 def _cannot_try(why: str) -> Html | None:
     if not why:
         return None
-    title = element("h2", "Draw a digit", id="try-title")
-    return element(
-        "section",
-        title,
-        element("p", why, class_="quiet"),
-        class_="card",
-        aria_labelledby="try-title",
-    )
+    return section("try", "Draw an image", element("p", why, class_="quiet"))
 
 
 def _footer(record: Record) -> Html:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from sparsegate.text_table import Row
 from sparsegate_lab.record import Record
 from sparsegate_lab.study import Study, Summary
-
-Row = tuple[str, ...]
 
 LAYER_HEADS: Row = ("layer", "shape", "weights", "kept", "sparsity", "rate")
 STUDY_HEADS: Row = (
@@ -38,35 +37,6 @@ def layer_table(record: Record) -> list[Row]:
 def study_table(studies: Mapping[str, Study]) -> list[Row]:
     """The heads and a row for every study: means over its seeds, with the spread between them."""
     return [STUDY_HEADS, *(_study_row(name, study) for name, study in studies.items())]
-
-
-def markdown(rows: list[Row]) -> str:
-    """Rows, of which the first are the heads, as a Markdown table.
-
-    >>> print(markdown([("a", "b"), ("1", "2")]))
-    | a | b |
-    |---|---|
-    | 1 | 2 |
-    """
-    heads, *body = rows
-    lines = [heads, *body]
-    text = ["| " + " | ".join(line) + " |" for line in lines]
-    return "\n".join([text[0], "|" + "---|" * len(heads), *text[1:]])
-
-
-def aligned(rows: list[Row]) -> str:
-    """Rows as columns of text, for a terminal.
-
-    >>> print(aligned([("a", "bbb"), ("10", "2")]))
-     a  bbb
-    10    2
-    """
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
-        for row in rows
-    ]
-    return "\n".join(lines)
 
 
 def _layer_row(name: str, shape: str, total: int, kept: int) -> Row:

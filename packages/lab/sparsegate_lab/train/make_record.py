@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import platform
 import sys
 from collections.abc import Iterable
-from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
-import torch
 from torch import nn
 
+from sparsegate import bench
+from sparsegate.bench import machine
 from sparsegate_lab.record import Epoch, Record
-from sparsegate_runtime.version import VERSION
 
 from .evaluate import count_biases, count_layers, count_sizes
 from .run import Run
 
-PACKAGES = ("torch", "accelerate", "numpy")
+__all__ = ["machine", "make_record", "versions"]
 
 
 def make_record(
@@ -69,29 +65,6 @@ def make_record(
     )
 
 
-def machine() -> dict[str, Any]:
-    """Processor, cores and accelerator, without names of hosts or people."""
-    return {
-        "system": f"{platform.system()} {platform.machine()}",
-        "processor": _processor(),
-        "cores": os.cpu_count(),
-        "threads": torch.get_num_threads(),
-        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
-    }
-
-
 def versions() -> dict[str, str]:
-    """The versions of Python and of the packages that influence a result."""
-    return {
-        "sparsegate": VERSION,
-        "python": platform.python_version(),
-        **{name: version(name) for name in PACKAGES},
-    }
-
-
-def _processor() -> str:
-    info = Path("/proc/cpuinfo")
-    if not info.exists():
-        return platform.processor()
-    names = [line for line in info.read_text().splitlines() if line.startswith("model name")]
-    return names[0].partition(":")[2].strip() if names else platform.processor()
+    """The versions of sparsegate, Python and the packages that influence a result."""
+    return bench.versions("torch", "accelerate", "numpy")

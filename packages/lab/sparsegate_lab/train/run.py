@@ -14,6 +14,7 @@ from sparsegate_lab.methods import METHODS, LearnedGates
 from sparsegate_lab.record import CONTENT
 from sparsegate_lab.schema import SchemaError, parse_fields
 
+from .flags import changed_flags
 from .stop import Stop
 from .teacher import Teacher
 from .weights import content_hash
@@ -151,6 +152,16 @@ class Run(Generic[AnyMethod]):
         settings = _plain(self)
         content = {CONTENT: content_hash(self.weights)} if self.weights else {}
         return {**settings, "method": {"name": self.method_name, **settings["method"]}, **content}
+
+    def to_flags(self) -> list[str]:
+        """The words after `sparsegate train` that describe this run.
+
+        >>> Run(model="lenet300", epochs=5, method=LearnedGates(ramp=0.1)).to_flags()
+        ['lenet300', '--method', 'learned_gates', '--epochs', '5', '--ramp', '0.1']
+        """
+        usual: Run[Any] = Run(model=self.model, method=self.method)
+        method = changed_flags(self.method, type(self.method)())
+        return [self.model, "--method", self.method_name, *changed_flags(self, usual), *method]
 
     @classmethod
     def from_json(cls, value: Any) -> Run[Any]:

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from sparsegate.files import load
-from sparsegate_lab.models import read_state_dict
+from sparsegate.files import load, read_state_dict
 
 HUB = "hf://"
 PACKED = (".sparse.safetensors", ".sg")

@@ -67,6 +67,7 @@ def for_browser(
     example: Tensor,
     max_weights: int = MAX_WEIGHTS,
     normalise: Normalise = UNIT_RANGE,
+    class_names: tuple[str, ...] = (),
 ) -> BrowserNetwork:
     """A network as data for JavaScript; the first example of each class becomes a sample to try.
 
@@ -94,6 +95,7 @@ def for_browser(
         spread=_only(normalise.spread),
         samples=_samples(model, example, normalise),
         num_weights=found,
+        class_names=class_names,
     )
 
 

@@ -15,6 +15,7 @@ from sparsegate_runtime.files import (
 
 from .packed import Packed, compress, load
 from .quantise import quantise_
+from .state_file import read_state_dict
 from .tensors import pack_tensor, type_name, unpack_tensor
 from .tune import shared_values, tune_
 
@@ -31,6 +32,7 @@ __all__ = [
     "pack_tensor",
     "position_entropy",
     "quantise_",
+    "read_state_dict",
     "shared_values",
     "tune_",
     "type_name",

@@ -62,7 +62,7 @@ __all__ = [
     "unchecked",
 ]
 
-from .chain import find_chains, trace  # noqa: E402
-from .step import is_hooked, module_of, operation, reads_shape  # noqa: E402
+from .chain import find_chains, trace
+from .step import is_hooked, module_of, operation, reads_shape
 
 __all__ += ["find_chains", "is_hooked", "module_of", "operation", "reads_shape", "trace"]

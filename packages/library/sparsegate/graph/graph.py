@@ -164,5 +164,3 @@ class _Runnable:
         if self.any_layout and is_tensor:
             return self.made.call_function(torch.ops.aten.contiguous.default, (made,))
         return made
-
-

@@ -23,11 +23,32 @@ def interleaved(
     least: int = 3,
     most: int = 50,
 ) -> dict[str, float]:
-    """The median time of each way, a few calls of one after a few of the other, so that a busy moment hits all.
+    """The median seconds of a call to each function; see `samples` for how it is measured.
 
-    >>> times = interleaved({"short": lambda: sum(range(10)), "long": lambda: sum(range(100_000))}, seconds=0.02)
+    >>> ways = {"short": lambda: sum(range(10)), "long": lambda: sum(range(100_000))}
+    >>> times = interleaved(ways, seconds=0.02)
     >>> times["short"] < times["long"]
     True
+    """
+    found = samples(ways, seconds=seconds, least=least, most=most)
+    return {name: statistics.median(times) for name, times in found.items()}
+
+
+def samples(
+    ways: Mapping[str, Callable[[], object]],
+    *,
+    seconds: float = 0.3,
+    least: int = 3,
+    most: int = 50,
+) -> dict[str, list[float]]:
+    """The seconds of each call to each function, called in turns so that noise hits all alike.
+
+    Args:
+        ways: The functions by name.
+        seconds: Time to spend on all of them together.
+        least: Rounds to make at least, unless that takes longer than ENOUGH seconds.
+        most: Rounds to make at the most.
+
     """
     taken: dict[str, list[float]] = {name: [] for name in ways}
     for way in ways.values():
@@ -38,7 +59,7 @@ def interleaved(
         for name in list(ways)[:: -1 if rounds % 2 else 1]:  # none always comes first
             taken[name] += _block(ways[name], taken[name][0] if rounds else SLOW)
         rounds += 1
-    return {name: statistics.median(each) for name, each in taken.items()}
+    return taken
 
 
 def _goes_on(rounds: int, elapsed: float, seconds: float, least: int, most: int) -> bool:

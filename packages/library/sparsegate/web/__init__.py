@@ -2,7 +2,7 @@
 
 from .browser_network import BrowserNetwork
 from .document import data_block, document
-from .element import Html, element, join
+from .element import Html, element, join, section
 from .try_it import try_it, try_it_document
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "document",
     "element",
     "join",
+    "section",
     "try_it",
     "try_it_document",
 ]

@@ -25,6 +25,13 @@ class BrowserNetwork:
     """Some images in bytes, to try it on."""
     num_weights: int
     """Weights that are not zero."""
+    class_names: tuple[str, ...] = ()
+    """What each output stands for; empty if the outputs have numbers only."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The name of each output, or its number."""
+        return self.class_names or tuple(map(str, range(self.num_classes)))
 
     @property
     def num_classes(self) -> int:

@@ -38,6 +38,18 @@ def element(tag: str, *children: Child, **attributes: str | float | int | bool |
     return Html(f"<{tag}{inside}>{join(children).text}</{tag}>")
 
 
+def section(name: str, title: str, *children: Child) -> Html:
+    r"""A card of a page: its heading and what is under it.
+
+    >>> print(section("runs", "The runs", "None yet.").text.replace("><", ">\n<"))
+    <section class="card" id="runs" aria-labelledby="runs-title">
+    <h2 id="runs-title">The runs</h2>None yet.</section>
+    """
+    label = f"{name}-title"
+    heading = element("h2", title, id=label)
+    return element("section", heading, *children, class_="card", id=name, aria_labelledby=label)
+
+
 def join(children: Iterable[Child]) -> Html:
     """Children one after the other, in no element.
 

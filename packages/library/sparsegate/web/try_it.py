@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .browser_network import BrowserNetwork
 from .document import data_block, document
-from .element import Html, element, join
+from .element import Html, element, join, section
 
 SCRIPTS = ("bytes", "decode", "network", "centre", "wires", "pad", "try_it")
 PAD = 280  # pixels of the pad's side
@@ -24,18 +24,13 @@ def try_it_document(network: BrowserNetwork, title: str) -> str:
 
 def try_it(network: BrowserNetwork) -> Html:
     """The pad, the answer, and the picture of what connects them."""
-    return element(
-        "section",
-        element(
-            "h2", "Draw a digit" if network.num_classes == 10 else "Draw something", id="try-title"
-        ),
+    return section(
+        "try",
+        "Draw an image",
         element("div", _pad(), _answer(network), class_="try"),
         _samples(network),
         _wires(),
         data_block("network", network.to_json()),
-        class_="card",
-        id="try",
-        aria_labelledby="try-title",
     )
 
 
@@ -77,11 +72,16 @@ def _answer(network: BrowserNetwork) -> Html:
     rows = [
         element(
             "li",
-            element("span", str(place), class_="name"),
-            element("span", element("span", class_="fill"), class_="track", aria_hidden="true"),
+            element("span", name, class_="name"),
+            element(
+                "span",
+                element("span", class_="fill", style="width:0%"),
+                class_="track",
+                aria_hidden="true",
+            ),
             element("span", "", class_="share"),
         )
-        for place in range(network.num_classes)
+        for name in network.names
     ]
     says = element("p", "Nothing drawn yet.", id="says", role="status", aria_live="polite")
     return element(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from sparsegate_lab.recipes import RECIPES
 from sparsegate_lab.record import SIZE_EDGES
 from sparsegate_lab.report import draw_sizes, mean_sizes, quantile
 from sparsegate_lab.study import Study
@@ -12,7 +13,6 @@ from sparsegate_lab.train import Run
 
 from ..exhibit import Exhibit, Studies
 from ..findings import Findings, Row
-from ..recipes import RECIPES
 from ..verdict import Claim
 
 NAMES = {"lenet5-lasso": "LASSO", "lenet5-gates-36k": "learned gates"}

@@ -12,8 +12,8 @@ from sparsegate_lab.train import Run
 from .. import paper
 from ..exhibit import Exhibit, Studies
 from ..fc1_reading import accuracy, sampled_sparsity, sampled_variance, threshold_sparsity
+from ..fc1_runs import DRAWS, SETTING, DrawName, fc1_gated
 from ..findings import Findings, Row
-from ..recipes.fc1 import DRAWS, SETTING, DrawName, fc1_gated
 from ..verdict import Check, Claim, Tolerance
 
 PAIRS = {"(0, 0)": (0.0, 0.0), "(1, 1)": (1.0, 1.0), "(1, 0)": (1.0, 0.0), "(0, 1)": (0.0, 1.0)}

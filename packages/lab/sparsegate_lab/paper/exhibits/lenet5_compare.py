@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from sparsegate_lab.recipes import RECIPES
 from sparsegate_lab.train import Run
 
 from .. import paper
@@ -13,7 +14,6 @@ from ..contest_plot import draw_contest
 from ..exhibit import Exhibit, Studies
 from ..findings import Findings, Row
 from ..printed import Printed
-from ..recipes import RECIPES
 from ..verdict import Check, Claim, Tolerance
 
 OTHERS = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from sparsegate_lab.recipes import RECIPES
 from sparsegate_lab.study import Study
 from sparsegate_lab.train import Run
 
@@ -13,7 +14,6 @@ from ..exhibit import Exhibit, Studies
 from ..findings import Findings
 from ..layer_rows import layer_checks, layer_rows
 from ..printed import Printed
-from ..recipes import RECIPES
 from ..verdict import Check, Claim, Tolerance
 
 PARTS = {

@@ -40,6 +40,10 @@ function startTrying() {
     wires.show(seen);
   }
 
+  function nameOf(best) {
+    return rows[best].querySelector(".name").textContent;
+  }
+
   function show(chances) {
     const best = chances ? chances.indexOf(Math.max(...chances)) : -1;
     rows.forEach((row, place) => {
@@ -48,7 +52,7 @@ function startTrying() {
       row.querySelector(".fill").style.width = `${percent}%`;
       row.querySelector(".share").textContent = chances ? `${percent.toFixed(1)} %` : "";
     });
-    const words = chances ? `It is a ${best}, says the network: ${(100 * chances[best]).toFixed(1)} %.` : "Nothing drawn yet.";
+    const words = chances ? `The network says ${nameOf(best)}: ${(100 * chances[best]).toFixed(1)} %.` : "Nothing drawn yet.";
     if (says.textContent !== words) says.textContent = words;
   }
 

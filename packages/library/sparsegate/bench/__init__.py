@@ -1,0 +1,30 @@
+"""Times a network in several inference engines, side by side."""
+
+from .engines import ENGINES, Engine, Forward, write_onnx
+from .plot import PLOT_ENDINGS, PLOT_MISSING, plot_paths, plot_speed, save_plot
+from .provenance import machine, versions
+from .record import BASELINE, OURS, Speed, Timing
+from .table import NOISY, speed_table
+from .timings import Outcome, timings
+
+__all__ = [
+    "BASELINE",
+    "ENGINES",
+    "NOISY",
+    "OURS",
+    "PLOT_ENDINGS",
+    "PLOT_MISSING",
+    "Engine",
+    "Forward",
+    "Outcome",
+    "Speed",
+    "Timing",
+    "machine",
+    "plot_paths",
+    "plot_speed",
+    "save_plot",
+    "speed_table",
+    "timings",
+    "versions",
+    "write_onnx",
+]

@@ -1,0 +1,119 @@
+"""The result of a speed comparison, to and from JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sparsegate_runtime.atomic import write_atomically
+
+FORMAT = 1
+BASELINE = "torch eager"
+OURS = "sparsegate"
+MAX_SPREAD = 0.25
+"""A time is noisy if its quartiles are further apart than this fraction of the median."""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How long each engine takes for one batch at one number of threads.
+
+    >>> milliseconds = {"torch eager": 6.0, "onnxruntime": 4.0, "deepsparse": 3.0, "sparsegate": 2.0}
+    >>> timing = Timing(1, 1, milliseconds)
+    >>> timing.over_baseline(), timing.over_best_dense()
+    (3.0, 2.0)
+    """
+
+    batch: int
+    threads: int
+    milliseconds: dict[str, float]
+    """Medians; an engine that failed is missing."""
+    differences: dict[str, float] = field(default_factory=dict)
+    """The largest difference from the first engine's outputs, relative to the largest output."""
+    skips_zeros: tuple[str, ...] = ("deepsparse", OURS)
+    """Engines that zeros make faster; the others compute with them."""
+    quartiles: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """First and third quartile in milliseconds; empty in records of version 0.1."""
+
+    @property
+    def best_dense(self) -> str:
+        """The fastest engine that does not skip zeros."""
+        dense = [name for name in self.milliseconds if name not in self.skips_zeros]
+        return min(dense, key=lambda name: self.milliseconds[name])
+
+    def over_baseline(self, engine: str = OURS) -> float:
+        """How many times faster an engine is than torch without compilation."""
+        return self.milliseconds[BASELINE] / self.milliseconds[engine]
+
+    def over_best_dense(self, engine: str = OURS) -> float:
+        """How many times faster an engine is than the fastest dense one."""
+        return self.milliseconds[self.best_dense] / self.milliseconds[engine]
+
+    def is_noisy(self, engine: str) -> bool:
+        """Whether an engine's times vary so much that its median means little.
+
+        >>> Timing(1, 1, {"sparsegate": 2.0}, quartiles={"sparsegate": (1.9, 8.0)}).is_noisy(OURS)
+        True
+        """
+        if engine not in self.quartiles:
+            return False
+        low, high = self.quartiles[engine]
+        return high - low > MAX_SPREAD * self.milliseconds[engine]
+
+
+@dataclass(frozen=True)
+class Speed:
+    """A network timed in several engines, with what is needed to repeat it."""
+
+    network: str
+    command: str
+    machine: dict[str, Any]
+    versions: dict[str, str]
+    timings: tuple[Timing, ...]
+    layers: tuple[dict[str, Any], ...] = ()
+    """The measurements and the chosen kernel of each layer, per batch and number of threads."""
+    notes: tuple[str, ...] = ()
+    """What a reader should know, such as an engine that is not installed or failed."""
+
+    @property
+    def engines(self) -> list[str]:
+        """Every engine that was timed at least once, in the order of the columns."""
+        return list(dict.fromkeys(name for timing in self.timings for name in timing.milliseconds))
+
+    def to_json(self) -> dict[str, Any]:
+        """A dictionary of plain values, with the speed-ups next to the times."""
+        value = {"format": FORMAT, **asdict(self)}
+        for row, timing in zip(value["timings"], self.timings, strict=True):
+            ratios = {name: round(timing.over_baseline(name), 3) for name in timing.milliseconds}
+            row |= {"over_baseline": ratios, "best_dense": timing.best_dense}
+        return value
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Speed:
+        """The record in a dictionary that `to_json` made."""
+        if value.get("format") != FORMAT:
+            raise ValueError(
+                f"expected a speed record of format {FORMAT}, got {value.get('format')!r}"
+            )
+        fields = {name: entry for name, entry in value.items() if name in cls.__dataclass_fields__}
+        fields["timings"] = tuple(map(_timing, value["timings"]))
+        return cls(**{**fields, "layers": tuple(value["layers"]), "notes": tuple(value["notes"])})
+
+    def save(self, path: Path) -> None:
+        """Writes the record as a JSON file, whole or not at all."""
+        write_atomically(path, json.dumps(self.to_json(), indent=1).encode())
+
+    @classmethod
+    def load(cls, path: Path) -> Speed:
+        """Reads a record from a JSON file."""
+        return cls.from_json(json.loads(path.read_text()))
+
+
+def _timing(row: dict[str, Any]) -> Timing:
+    fields = {name: value for name, value in row.items() if name in Timing.__dataclass_fields__}
+    fields["skips_zeros"] = tuple(row["skips_zeros"])
+    quartiles = row.get("quartiles", {})
+    fields["quartiles"] = {name: (low, high) for name, (low, high) in quartiles.items()}
+    return Timing(**fields)

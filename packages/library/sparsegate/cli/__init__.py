@@ -1,0 +1,7 @@
+"""The library's verbs of the `sparsegate` command: inspect, compress, bench and export."""
+
+from sparsegate_runtime.command import main
+
+from .source import AccuracyCheck, Inputs, Source, read_network
+
+__all__ = ["AccuracyCheck", "Inputs", "Source", "main", "read_network"]
