@@ -6,7 +6,7 @@ import torch
 from PIL import Image
 
 from sparsegate_lab.data import Storing, load_data
-from sparsegate_lab.data.photo_dataset import aside
+from sparsegate_lab.data.photo_dataset import validation_last
 from sparsegate_lab.data.photos import decode
 
 
@@ -63,7 +63,7 @@ def damaged(photographs):
 def test_an_image_that_does_not_decode_is_named_and_leaves_no_cache(damaged):
     with pytest.raises(
         ValueError,
-        match=r"blue/04.JPEG does not decode \(.*\); mend or remove it, .* --bad-images skip",
+        match=r"blue/04.JPEG \(.*\); repair or remove it, .* --bad-images skip",
     ):
         load_data(str(damaged), Storing(size=16))
     assert [path for path in (damaged.parent / "cache").iterdir() if path.suffix != ".lock"] == []
@@ -99,7 +99,7 @@ def test_if_nothing_decodes_that_is_said(damaged):
     for path in damaged.glob("val/*/*"):
         path.write_bytes(b"no")
     with pytest.raises(
-        ValueError, match=r"none of the 6 images decodes; the first, .*val/blue/00.JPEG"
+        ValueError, match=r"cannot decode any of the 6 images; the first, .*val/blue/00.JPEG"
     ):
         load_data(str(damaged), Storing(size=16, bad_images="skip"))
 
@@ -109,7 +109,7 @@ def test_a_class_of_which_no_image_decodes_is_refused_by_name(split, photographs
     for path in photographs.glob(f"{split}/red/*"):
         path.write_bytes(b"no")
     with pytest.raises(
-        ValueError, match=rf"no image is left of the class of .*{split}/red/00.JPEG after"
+        ValueError, match=rf"no image of the class of .*{split}/red/00.JPEG decodes"
     ):
         load_data(str(photographs), Storing(size=16, bad_images="skip"))
 
@@ -118,7 +118,7 @@ def test_a_damaged_cache_is_refused_by_name(photographs):
     load_data(str(photographs), Storing(size=16))
     path = squares(photographs)[0]
     path.write_bytes(b"short")
-    with pytest.raises(ValueError, match=r"has 5 bytes, wanted \d+; delete it to make it anew"):
+    with pytest.raises(ValueError, match=r"expected \d+ bytes, got 5; delete the file"):
         load_data(str(photographs), Storing(size=16))
 
 
@@ -154,7 +154,8 @@ def test_a_cache_that_is_there_is_read_without_its_lock_and_nothing_is_written(p
 def test_a_cache_that_cannot_be_written_says_which_setting_to_change(photographs, monkeypatch):
     monkeypatch.setenv("SPARSEGATE_CACHE", str(photographs / "val" / "red" / "00.JPEG"))
     with pytest.raises(
-        ValueError, match=r"cannot be written to .*00.JPEG \(.*\); set SPARSEGATE_CACHE to another"
+        ValueError,
+        match=r"cannot write decoded photographs to .*00.JPEG \(.*\); set SPARSEGATE_CACHE to another",
     ):
         load_data(str(photographs), Storing(size=16))
 
@@ -166,7 +167,7 @@ def test_too_large_a_cache_is_refused_before_it_is_begun(photographs):
 
 def test_of_a_large_set_fewer_are_set_aside_and_of_every_class():
     labels = [label for label in range(1000) for _ in range(1300)]
-    order, num_train = aside(labels)
+    order, num_train = validation_last(labels)
     assert 45_000 < len(labels) - num_train <= 50_000
     assert len({labels[place] for place in order[num_train:]}) == 1000
     assert sorted(order) == list(range(len(labels)))
@@ -174,5 +175,5 @@ def test_of_a_large_set_fewer_are_set_aside_and_of_every_class():
 
 
 def test_a_single_image_per_class_leaves_none_for_validation():
-    with pytest.raises(ValueError, match="no class has two images"):
-        aside([0, 1, 2])
+    with pytest.raises(ValueError, match="a class with at least two images"):
+        validation_last([0, 1, 2])

@@ -12,16 +12,16 @@ import pytest
 from PIL import Image
 
 from sparsegate_lab.data import Storing
-from sparsegate_lab.data.cache import stored
+from sparsegate_lab.data.cache import load_or_decode
 from sparsegate_lab.data.photos import Source
 
 # Workers that take a minute for every photograph, and say when they begin with one.
 SLOW = """
 import sys, time
 from pathlib import Path
-from sparsegate.data import Storing
-from sparsegate.data.cache import stored
-from sparsegate.data.photos import Source
+from sparsegate_lab.data import Storing
+from sparsegate_lab.data.cache import load_or_decode
+from sparsegate_lab.data.photos import Source
 
 class Slow(Source):
     labels = lambda self: [0] * 20
@@ -31,7 +31,7 @@ class Slow(Source):
         print("begun", flush=True)
         time.sleep(60)
 
-stored(Slow(), Storing(size=4, cache=Path(sys.argv[1])))
+load_or_decode(Slow(), Storing(size=4, cache=Path(sys.argv[1])))
 """
 
 
@@ -62,9 +62,10 @@ class Deadly(Quick):
 
 def test_a_killed_worker_is_told_with_what_may_have_killed_it(tmp_path):
     with pytest.raises(
-        ValueError, match=r"was killed: the memory is full, or .* GB free; make room, or set SPARS"
+        ValueError,
+        match=r"was killed: either memory is full, or .* GB free; free some space, or set SPARS",
     ):
-        stored(Deadly(), Storing(size=4, cache=tmp_path))
+        load_or_decode(Deadly(), Storing(size=4, cache=tmp_path))
     assert [path.suffix for path in tmp_path.iterdir()] == [".lock"]
 
 
@@ -87,8 +88,8 @@ def test_a_killed_process_leaves_the_lock_free_and_what_it_had_begun_is_removed(
     (partial,) = tmp_path.glob(".*.partial")
     with next(tmp_path.glob("*.lock")).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    assert stored(Quick(), Storing(size=4, cache=tmp_path)).images[:, 0, 0, 0].tolist() == list(
-        range(20)
-    )
+    assert load_or_decode(Quick(), Storing(size=4, cache=tmp_path)).images[
+        :, 0, 0, 0
+    ].tolist() == list(range(20))
     assert not partial.exists()
     assert not list(tmp_path.glob(".*"))

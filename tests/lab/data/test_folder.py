@@ -45,21 +45,21 @@ def test_a_class_that_only_one_of_the_folders_has_is_named(lacking, photographs)
 
 def test_without_a_test_set_nothing_is_read(photographs):
     shutil.rmtree(photographs / "val")
-    with pytest.raises(ValueError, match="no val or test beside it, which is the test set"):
+    with pytest.raises(ValueError, match="expected the folder val or test next to train"):
         load_data(str(photographs), SMALL)
 
 
 def test_an_empty_class_is_refused(photographs):
     for path in (photographs / "val" / "red").iterdir():
         path.rename(path.with_suffix(".txt"))
-    with pytest.raises(ValueError, match=r"val/red has no images; known endings"):
+    with pytest.raises(ValueError, match=r"val/red has no images; expected files that end in"):
         load_data(str(photographs), SMALL)
 
 
 def test_images_without_classes_are_refused(photographs):
     for path in (photographs / "train").iterdir():
         shutil.rmtree(path)
-    with pytest.raises(ValueError, match=r"train has no folders in it; wanted one for each class"):
+    with pytest.raises(ValueError, match=r"train: expected one folder of images for each class"):
         load_data(str(photographs), SMALL)
 
 
@@ -118,7 +118,7 @@ def test_files_that_are_not_taken_are_told_and_hidden_ones_are_not(photographs):
     (photographs / "val" / "blue" / "00.JPEG").rename(photographs / "val" / "blue" / "00.heic")
     (note,) = load_data(str(photographs), SMALL).notes
     assert note.startswith(
-        "1 file was not taken for an image, which lies right in the folder of its class and ends"
+        "1 file was not used; an image is directly in the folder of its class and ends"
     )
     assert note.endswith(".ppm: val/blue/00.heic")
 
@@ -131,7 +131,7 @@ def test_images_in_folders_within_a_class_are_told_and_the_first_are_named(photo
     data = load_data(str(photographs), SMALL)
     assert len(data.train) == 22
     (note,) = data.notes
-    assert note.startswith("6 files were not taken for an image")
+    assert note.startswith("6 files were not used")
     assert note.endswith(", train/red/more/still more/4.JPEG ...")
 
 
@@ -142,9 +142,7 @@ def test_files_beside_the_folders_of_classes_are_told(photographs):
     data = load_data(str(photographs), SMALL)
     assert (len(data.train), len(data.validation), len(data.test)) == (22, 2, 6)
     (note,) = data.notes
-    assert note.startswith(
-        "2 files were not taken for an image, which lies right in the folder of its class"
-    )
+    assert note.startswith("2 files were not used; an image is directly in the folder of its class")
     assert note.endswith(": train/lost.JPEG, val/classes.txt")
 
 

@@ -80,13 +80,14 @@ def test_a_test_split_without_classes_is_passed_over_for_validation_and_that_is_
 def test_a_set_of_which_no_test_split_has_classes_is_refused(load):
     with pytest.raises(
         ValueError,
-        match=r"4 of 4 images of some/photos/test have no class; wanted one of test, val",
+        match=r"4 of 4 images of some/photos/test have no class; expected one of test, val",
     ):
         load(train=[0, 1] * 11, test=UNLABELLED)
 
 
 def test_images_to_train_on_that_have_no_class_are_refused(load):
     with pytest.raises(
-        ValueError, match=r"1 of 3 images of some/photos/train have no class; wanted one for each"
+        ValueError,
+        match=r"1 of 3 images of some/photos/train have no class; expected a class for each",
     ):
         load(train=[0, 1, -1], test=LABELLED)

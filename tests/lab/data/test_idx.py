@@ -103,7 +103,7 @@ def test_a_compressed_file_damaged_inside_is_refused_by_name(suffix, place, bit,
 
 def test_a_missing_folder_is_named_with_what_it_must_hold(tmp_path):
     with pytest.raises(
-        ValueError, match=r"no data folder at .*nowhere; it must hold the four idx files"
+        ValueError, match=r"there is no folder .*nowhere; expected one with the four idx files"
     ):
         read_idx_folder(tmp_path / "nowhere")
 
@@ -120,7 +120,7 @@ def test_a_missing_file_is_named(stem, folder):
 def test_images_and_labels_of_different_length_are_refused(folder, as_idx):
     (folder / "train-labels-idx1-ubyte").write_bytes(as_idx(torch.zeros(999)))
     with pytest.raises(
-        ValueError, match=r"train-\*: images of shape \(1000, 28, 28\) and labels of shape \(999,\)"
+        ValueError, match=r"train-\*: expected images .*, got \(1000, 28, 28\) and \(999,\)"
     ):
         read_idx_folder(folder)
 
@@ -128,7 +128,8 @@ def test_images_and_labels_of_different_length_are_refused(folder, as_idx):
 def test_labels_in_place_of_images_are_refused(folder):
     shutil.copy(folder / "train-labels-idx1-ubyte", folder / "train-images-idx3-ubyte")
     with pytest.raises(
-        ValueError, match=r"do not go together; wanted \(count, height, width\) and \(count,\)"
+        ValueError,
+        match=r"expected images of shape \(count, height, width\) and labels of shape \(count,\)",
     ):
         read_idx_folder(folder)
 

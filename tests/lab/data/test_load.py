@@ -12,7 +12,7 @@ def test_a_folder_without_data_is_told_everything_that_would_be(tmp_path, files)
         (tmp_path / name).touch()
     with pytest.raises(
         ValueError,
-        match=r"has no data that is known: neither train and val .* CIFAR-10 .* idx files",
+        match=r"has no known data: expected train and val .* CIFAR-10 .* idx files",
     ):
         load_data(str(tmp_path))
 
@@ -32,7 +32,7 @@ def test_a_folder_that_is_not_there_is_told_where_to_put_it(tmp_path, monkeypatc
 def test_a_path_to_nothing_is_told_that_there_is_no_such_folder(tmp_path):
     with pytest.raises(
         ValueError,
-        match=r"no data folder at .*/gone: there is no such folder; wanted .* photographs",
+        match=r"no data folder at .*/gone: there is no such folder; expected .* photographs",
     ):
         load_data(str(tmp_path / "gone"))
 
@@ -40,7 +40,7 @@ def test_a_path_to_nothing_is_told_that_there_is_no_such_folder(tmp_path):
 def test_a_path_to_a_file_is_told_that_it_is_one(tmp_path):
     (tmp_path / "photographs.tar").touch()
     with pytest.raises(
-        ValueError, match=r"no data folder at .*/photographs.tar: it is a file; give the folder"
+        ValueError, match=r"no data folder at .*/photographs.tar: it is a file; pass the folder"
     ):
         load_data(str(tmp_path / "photographs.tar"))
 

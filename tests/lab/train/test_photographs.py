@@ -77,7 +77,7 @@ def test_the_command_decodes_and_names_what_does_not_in_the_record_too(
     ]
     (photographs / "val" / "blue" / "01.png").write_bytes(b"no")
     assert main([*words, "--folder", str(tmp_path / "runs")]) == 2
-    assert "val/blue/01.png does not decode (no kind of image that Pillow knows" in " ".join(
+    assert "val/blue/01.png (expected an image format that Pillow knows" in " ".join(
         capsys.readouterr().err.split()
     )
     assert (

@@ -39,7 +39,7 @@ def test_code_in_a_file_does_not_run(tmp_path, capsys):
     [
         ("a.safetensors", b"no", "not a safetensors file"),
         ("a.pth", b"", "loaded safely"),
-        ("a.pth", b"# a text", "loaded safely: wanted what torch.save"),
+        ("a.pth", b"# a text", "loaded safely: expected a file written by torch.save"),
         *(("a.pth", random.Random(seed).randbytes(99), "loaded safely") for seed in range(30)),
         (None, b"", "there is no file"),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sparsegate.export import Normalise
 
 from .augment import Augment, Erase, Flip, Jitter, RandomCrop, Shift
+from .crop import IMAGENET, Fit
 from .dataset import Dataset, Split
 from .elastic import Vary
 from .folder import read_image_folder
@@ -12,7 +13,6 @@ from .gpu_augment import can_change_fast, changed_in_one_pass, changes_of
 from .idx import read_idx_folder
 from .load import DATASETS, load_data
 from .mnist import mnist
-from .normalise import IMAGENET, Fit
 from .photos import Storing
 
 __all__ = [

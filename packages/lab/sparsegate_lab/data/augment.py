@@ -1,4 +1,7 @@
-"""CONTRACT Augment: random changes of training images, drawn for a whole epoch, applied to a batch on its device."""
+"""CONTRACT Augment: random changes of training images.
+
+Numbers are drawn for a whole epoch and applied to each batch on its device.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +16,15 @@ from torch.nn import functional as F
 
 from .crop import resized
 
-GREY = (0.299, 0.587, 0.114)  # how bright red, green and blue seem
-MIDDLE = 128  # of the levels: grey
+GREY = (0.299, 0.587, 0.114)  # perceived brightness of red, green and blue
+MIDDLE = 128  # of the levels from 0 to 255
 
 
 class Augment(abc.ABC):
     """Changes images at random.
 
-    Drawing and applying are apart, so that a whole epoch is drawn at once, on the CPU, whatever the device and the
-    number of processes, and every process applies its part.
+    A whole epoch is drawn at once, on the CPU, whatever the device and the number of processes;
+    every process applies its part.
     """
 
     @abc.abstractmethod
@@ -37,7 +40,7 @@ class Augment(abc.ABC):
 
 @dataclass(frozen=True)
 class Shift(Augment):
-    """Moves every image by a few pixels in both directions; what leaves the frame is lost, what enters is black."""
+    """Moves every image by a few pixels in both directions; new pixels are black."""
 
     pixels: int
     """The largest shift, 0 for none."""
@@ -59,17 +62,15 @@ class Shift(Augment):
         column = first[:, 1:] + torch.arange(width, device=images.device)
         image = torch.arange(num_images, device=images.device)
         moved = padded[image[:, None, None], :, row[:, :, None], column[:, None, :]]
-        return moved.permute(
-            0, 3, 1, 2
-        )  # indexing leaves the channels last, which convolutions like best
+        return moved.permute(0, 3, 1, 2)  # channels last, which is fastest for convolutions
 
 
 @dataclass(frozen=True)
 class Flip(Augment):
-    """Mirrors every other image, left to right."""
+    """Mirrors images left to right, with probability one half."""
 
     def draw(self, count: int, generator: torch.Generator) -> Int64[Tensor, "image 1"]:
-        """One for the images that are mirrored."""
+        """One for each image to mirror, zero for the others."""
         return torch.randint(0, 2, (count, 1), generator=generator)
 
     def apply(
@@ -81,19 +82,20 @@ class Flip(Augment):
 
 @dataclass(frozen=True)
 class RandomCrop(Augment):
-    """Takes a random part of every image, of random area and shape, at one size."""
+    """Crops a part of random area and shape from every image, and resizes it."""
 
-    # Differs from torchvision's RandomResizedCrop: 1. a part that would be larger than the image ends at its border,
-    # and is not drawn again. 2. parts begin and end between pixels too. 3. the image is the cached square.
+    # Differs from torchvision's RandomResizedCrop: 1. a part larger than the image ends at its
+    # border and is not drawn again. 2. parts may begin and end between pixels. 3. the image is the
+    # cached square.
 
     size: tuple[int, int]
-    """Height and width of what comes out."""
+    """Height and width of the result."""
 
     smallest: float = 0.08
     """The smallest area, as a fraction of the image."""
 
     def draw(self, count: int, generator: torch.Generator) -> Float[Tensor, "image 4"]:
-        """Area, shape and place of each part, as numbers in [0, 1)."""
+        """Area, shape and position of each part, as numbers in [0, 1)."""
         return torch.rand(count, 4, generator=generator)
 
     def apply(
@@ -121,10 +123,11 @@ class RandomCrop(Augment):
 class Jitter(Augment):
     """Changes brightness, contrast and colour of every image."""
 
-    # Differs from torchvision's ColorJitter: 1. always in this order. 2. no hue. 3. levels are cut off at the end only.
+    # Differs from torchvision's ColorJitter: 1. always in this order. 2. no hue. 3. levels are
+    # clamped at the end only.
 
     strength: float
-    """How much: factors lie between one less and one more than this."""
+    """Factors are drawn from 1 - strength to 1 + strength."""
 
     def draw(self, count: int, generator: torch.Generator) -> Float[Tensor, "image 3"]:
         """A factor for each."""
@@ -133,26 +136,26 @@ class Jitter(Augment):
     def apply(
         self, images: Num[Tensor, "image channel height width"], drawn: Num[Tensor, "image 3"]
     ) -> Float[Tensor, "image channel height width"]:
-        """The images in other light."""
+        """The images with other brightness, contrast and colour."""
         brightness, contrast, colour = drawn[:, :, None, None, None].unbind(1)
         images, light = images.float(), brightness * contrast
         grey = _grey(images)
         middle = brightness * grey.mean((1, 2, 3), keepdim=True)
-        # Three changes in one, because each is a line: middle + contrast * (brightness * image - middle) is an image in
-        # other light, and of that and its grey so much of each. Passes over memory are all that this costs.
+        # All three changes are linear, so they are one: contrast applies around the mean grey, and
+        # colour mixes the result with its grey. The cost is passes over memory.
         rest = torch.addcmul((1 - contrast) * middle, light * (1 - colour), grey)
         return torch.addcmul(rest, light * colour, images).clamp_(0, 255)
 
 
 @dataclass(frozen=True)
 class Erase(Augment):
-    """Covers a square of every image with grey, so that a network looks at all of it (DeVries and Taylor, 2017)."""
+    """Covers a random square of every image with grey (cutout, DeVries and Taylor, 2017)."""
 
     pixels: int
-    """Side of the square; it may reach over the border."""
+    """Side of the square, which may extend over the border."""
 
     def draw(self, count: int, generator: torch.Generator) -> Float[Tensor, "image 2"]:
-        """The middle of each square, as fractions of height and width."""
+        """The centre of each square, as fractions of height and width."""
         return torch.rand(count, 2, generator=generator)
 
     def apply(
@@ -166,10 +169,10 @@ class Erase(Augment):
         return images.masked_fill(rows[:, None, :, None] & columns[:, None, None, :], MIDDLE)
 
     def _covered(self, middle: Float[Tensor, " image"], size: int) -> Bool[Tensor, "image size"]:
-        """Which rows, or columns, lie under the square."""
+        """Which rows, or columns, the square covers."""
         first = (middle * size).long() - self.pixels // 2
-        place = torch.arange(size, device=middle.device)
-        return (place >= first[:, None]) & (place < first[:, None] + self.pixels)
+        index = torch.arange(size, device=middle.device)
+        return (index >= first[:, None]) & (index < first[:, None] + self.pixels)
 
 
 def _grey(
@@ -177,5 +180,5 @@ def _grey(
 ) -> Float[Tensor, "image 1 height width"]:
     if images.shape[1] != len(GREY):
         return images.mean(1, keepdim=True)
-    red, green, blue = (images[:, at : at + 1] for at in range(len(GREY)))
+    red, green, blue = (images[:, index : index + 1] for index in range(len(GREY)))
     return (GREY[0] * red).add_(green, alpha=GREY[1]).add_(blue, alpha=GREY[2])

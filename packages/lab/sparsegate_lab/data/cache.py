@@ -1,16 +1,20 @@
-"""Photographs decoded once, into a file of bytes that is mapped into memory."""
+"""Decodes photographs once, into a cache file that is mapped into memory."""
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import importlib.util
 import json
 import math
 import os
 import shutil
+import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import TextIOWrapper
 from pathlib import Path
 
 import numpy as np
@@ -21,30 +25,31 @@ from torch import Tensor
 from sparsegate_runtime.atomic import write_atomically
 
 from .decoding import decode_all
-from .file_lock import alone
 from .photos import MISSING, Source, Storing
 
-VERSION = 2  # of how squares are made and laid out; another one makes them anew
+VERSION = 2  # of the cache's format; a new version decodes all photographs again
 SHOWN = 5  # names of bad images in a message
+WAIT_BEFORE_WARNING = 1.0  # seconds
 
 
 @dataclass(frozen=True, eq=False)
-class Stored:
-    """Squares of photographs, in their order."""
+class CachedPhotos:
+    """The decoded photographs of a source, in its order."""
 
     images: UInt8[Tensor, "image 3 size size"]
-    """In a file that is mapped into memory; what is not looked at takes none."""
+    """Mapped into memory; pages that are not read take none."""
     kept: list[int]
-    """Which photographs these are."""
+    """The indices of these photographs in the source."""
     skipped: dict[str, str]
-    """The name of each that did not decode, and why."""
+    """The names of photographs that did not decode, and the reasons."""
 
 
-def stored(source: Source, storing: Storing) -> Stored:
-    """The squares of all photographs, decoded now or found from last time.
+def load_or_decode(source: Source, storing: Storing) -> CachedPhotos:
+    """All photographs as squares, decoded now or read from the cache.
 
-    The file is keyed by what the source says of its content. It is there whole or not at all, and of several processes
-    that want it one makes it and the others wait. Where it is there, nothing is written, so others may own the folder.
+    The source's key names the cache file, which exists complete or not at all. If several processes
+    need it, one writes it and the others wait. An existing file is only read, so the folder may
+    belong to another user.
     """
     folder = storing.cache or Path(
         os.environ.get("SPARSEGATE_CACHE") or Path.home() / ".cache" / "sparsegate"
@@ -52,62 +57,90 @@ def stored(source: Source, storing: Storing) -> Stored:
     settings = json.dumps([VERSION, storing.size, storing.bad_images])
     content = (settings + source.key()).encode(
         errors="surrogateescape"
-    )  # a file's name may be any bytes
+    )  # a file name may be any bytes
     key = hashlib.blake2b(content, digest_size=12).hexdigest()
     about, squares, count = folder / f"{key}.json", folder / f"{key}.squares", len(source.labels())
     skipped = _found(about, squares, count)
     if skipped is None:
         with (
             _writing(folder),
-            alone(folder / f"{key}.lock", "decoding the same photographs") as lock,
+            hold_lock(folder / f"{key}.lock", "decoding the same photographs") as lock,
         ):
-            skipped = _found(about, squares, count)  # by another process, while this one waited
+            skipped = _found(about, squares, count)  # another process may have written it
             if skipped is None:
                 _clear(folder, key)
                 skipped = _make(source, storing, squares, lock)
                 write_atomically(
-                    about, json.dumps({str(place): why for place, why in skipped.items()}).encode()
+                    about, json.dumps({str(index): why for index, why in skipped.items()}).encode()
                 )
-    kept = [place for place in range(count) if place not in skipped]
+    kept = [index for index in range(count) if index not in skipped]
     images = _mapped(squares, (len(kept), 3, storing.size, storing.size))
-    return Stored(images, kept, {source.name(place): why for place, why in skipped.items()})
+    return CachedPhotos(images, kept, {source.name(index): why for index, why in skipped.items()})
 
 
 @contextmanager
 def _writing(folder: Path) -> Iterator[None]:
-    """Says what to do if a folder cannot be made or written to; errors of photographs are no such errors."""
+    """Explains what to do if the folder cannot be created or written to."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         yield
     except OSError as error:
         raise ValueError(
-            f"decoded photographs cannot be written to {folder} ({error}); set SPARSEGATE_CACHE to another folder"
+            f"cannot write decoded photographs to {folder} ({error}); "
+            "set SPARSEGATE_CACHE to another folder"
         ) from error
 
 
+@contextmanager
+def hold_lock(path: Path, work: str) -> Iterator[int]:
+    """Holds the lock of a file; waits for it, with a warning if that takes more than a second.
+
+    Gives the file descriptor. A forked process inherits it, and holds the lock until it closes it.
+    """
+    with path.open("a") as lock:
+        if not _taken_soon(lock):
+            warnings.warn(
+                f"another process is {work} and holds {path}; waiting for it", stacklevel=3
+            )
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield lock.fileno()
+
+
+def _taken_soon(lock: TextIOWrapper) -> bool:
+    end = time.monotonic() + WAIT_BEFORE_WARNING
+    while time.monotonic() < end:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.02)
+        else:
+            return True
+    return False
+
+
 def _found(about: Path, squares: Path, count: int) -> dict[int, str] | None:
-    """Which photographs were skipped last time, and why; none if that is not known, and all is to be made anew."""
+    """The photographs that were skipped last time, and why; None if there is no valid cache."""
     if not squares.exists():
         return None
     try:
-        skipped = {int(place): str(why) for place, why in json.loads(about.read_bytes()).items()}
+        skipped = {int(index): str(why) for index, why in json.loads(about.read_bytes()).items()}
     except (
         FileNotFoundError,
         ValueError,
         AttributeError,
-    ):  # no file, a damaged one, or one of something else
+    ):  # missing, damaged, or not ours
         return None
-    return skipped if all(0 <= place < count for place in skipped) else None
+    return skipped if all(0 <= index < count for index in skipped) else None
 
 
 def _clear(folder: Path, key: str) -> None:
-    """Removes what processes that were killed had begun; none that lives is at work, as the lock is ours."""
+    """Removes partial files of processes that were killed; the caller holds the lock."""
     for partial in folder.glob(f".{key}.*.partial"):
         partial.unlink(missing_ok=True)
 
 
 def _make(source: Source, storing: Storing, path: Path, lock: int) -> dict[int, str]:
-    """Decodes every photograph into a file; returns which did not decode, and why."""
+    """Decodes every photograph into a file; returns those that did not decode, and why."""
     if importlib.util.find_spec("PIL") is None:
         raise ValueError(MISSING)
     count, row = len(source.labels()), 3 * storing.size**2
@@ -125,11 +158,11 @@ def _make(source: Source, storing: Storing, path: Path, lock: int) -> dict[int, 
 
 
 def _close_gaps(path: Path, skipped: dict[int, str], count: int, row: int) -> None:
-    """Moves squares to where skipped ones would be, and brings all to the disk."""
+    """Closes the gaps of skipped photographs, and syncs the file to disk."""
     if skipped:
         mapped = np.memmap(path, np.uint8, "r+")
         rows = mapped.reshape(count, row)
-        kept = [place for place in range(count) if place not in skipped]
+        kept = [index for index in range(count) if index not in skipped]
         for new, old in enumerate(kept):
             rows[new] = rows[old]
         mapped.flush()
@@ -141,7 +174,8 @@ def _close_gaps(path: Path, skipped: dict[int, str], count: int, row: int) -> No
 def _mapped(path: Path, shape: tuple[int, ...]) -> UInt8[Tensor, "..."]:
     if path.stat().st_size != math.prod(shape):
         raise ValueError(
-            f"{path} has {path.stat().st_size} bytes, wanted {math.prod(shape)}; delete it to make it anew"
+            f"{path}: expected {math.prod(shape)} bytes, got {path.stat().st_size}; "
+            "delete the file to decode the photographs again"
         )
     return torch.from_file(
         str(path), shared=False, size=math.prod(shape), dtype=torch.uint8
@@ -152,13 +186,14 @@ def _check_space(folder: Path, wanted: int) -> None:
     free = shutil.disk_usage(folder).free
     if wanted > free:
         raise ValueError(
-            f"the decoded images take {wanted / 1e9:.1f} GB, and {folder} has {free / 1e9:.1f} GB free; "
-            "set SPARSEGATE_CACHE to a folder on another disk, or store smaller images: --stored-size"
+            f"the decoded images take {wanted / 1e9:.1f} GB, but {folder} has {free / 1e9:.1f} GB "
+            "free; set SPARSEGATE_CACHE to a folder on another disk, or store smaller images: "
+            "--stored-size"
         )
 
 
-def told(skipped: dict[str, str]) -> str:
-    """What was left out, in words."""
+def describe_skipped(skipped: dict[str, str]) -> str:
+    """A note that names the photographs that were skipped."""
     names = ", ".join(list(skipped)[:SHOWN]) + (" ..." if len(skipped) > SHOWN else "")
     count = (
         "1 image does not decode and was"

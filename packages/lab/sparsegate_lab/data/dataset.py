@@ -1,4 +1,4 @@
-"""Labelled images in three splits."""
+"""Datasets: labelled images in three splits."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from torch import Tensor
 
 from sparsegate.export import Normalise
 
-NUM_VALIDATION = 5_000  # the last training images; recipes are chosen on them
+NUM_VALIDATION = 5_000  # the last training images
 MAX_SAMPLED = 100  # images of a split that the checksum is taken from
-MAX_COUNTED = 2**30  # bytes that mean and spread are taken from; of more, evenly spaced images
+MAX_COUNTED = 2**30  # bytes that mean and spread are computed from; larger sets are sampled evenly
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Images as bytes, with their labels; the bytes may lie in a file that is mapped into memory."""
+    """Images as bytes, possibly mapped from a file, and their labels."""
 
     images: UInt8[Tensor, "image channel height width"]
     labels: Int64[Tensor, " image"]
@@ -39,25 +39,27 @@ class Split:
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """What a model is trained on, chosen by, and reported on."""
+    """Images for training, for choosing recipes and for reporting results."""
 
     train: Split
     validation: Split
     test: Split
     resizable: bool = False
-    """Whether networks may take the images at another size: photographs, not digits."""
+    """Whether images may be resized for a network: true for photographs, false for digits."""
     notes: tuple[str, ...] = ()
-    """What a reader of results should know, such as images that were left out."""
+    """What readers of results should know, such as images that were skipped."""
 
     @classmethod
     def divided(cls, train: Split, test: Split) -> Dataset:
-        """Sets the last 5,000 training images aside for validation; of fewer than 10,000, the last tenth."""
+        """Uses the last 5,000 training images for validation; 10 % of fewer than 10,000."""
         if len(train) < 2:
             raise ValueError(
-                f"{len(train)} training image is too few: one is set aside for validation"
+                f"expected at least 2 training images, one of them for validation, got {len(train)}"
             )
-        aside = NUM_VALIDATION if len(train) >= 2 * NUM_VALIDATION else max(1, len(train) // 10)
-        cut = len(train) - aside
+        num_validation = (
+            NUM_VALIDATION if len(train) >= 2 * NUM_VALIDATION else max(1, len(train) // 10)
+        )
+        cut = len(train) - num_validation
         return cls(train.part(0, cut), train.part(cut, len(train)), test)
 
     @property
@@ -68,7 +70,7 @@ class Dataset:
 
     @property
     def num_bytes(self) -> int:
-        """What all images take in memory."""
+        """Size of all images in memory."""
         return sum(split.images.numel() for split in (self.train, self.validation, self.test))
 
     @cached_property
@@ -105,15 +107,16 @@ class Dataset:
 
     @cached_property
     def normalise(self) -> Normalise:
-        """Makes the bytes of training images zero in the mean, with a standard deviation of one, in each colour."""
+        """Normalises training images to mean zero and standard deviation one, per channel."""
         images = self.train.images[:: math.ceil(self.train.images.numel() / MAX_COUNTED)]
-        each = [_mean_and_spread(images[:, channel]) for channel in range(images.shape[1])]
-        means, spreads = (tuple(values) for values in zip(*each, strict=True))
-        return Normalise(means[0], spreads[0]) if len(each) == 1 else Normalise(means, spreads)
+        found = [_mean_and_spread(images[:, channel]) for channel in range(images.shape[1])]
+        means = tuple(mean for mean, _ in found)
+        spreads = tuple(spread for _, spread in found)
+        return Normalise(*found[0]) if len(found) == 1 else Normalise(means, spreads)
 
 
 def _mean_and_spread(levels: UInt8[Tensor, "image height width"]) -> tuple[float, float]:
-    # A histogram is exact and needs no copy of all images in float.
+    # A histogram is exact, and avoids a copy of all images in float.
     share = torch.bincount(levels.flatten(), minlength=256).double() / levels.numel()
     value = torch.arange(256, dtype=torch.float64)
     mean = float((share * value).sum())

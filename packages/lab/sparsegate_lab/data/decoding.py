@@ -1,4 +1,4 @@
-"""Decodes photographs in several processes, each to its place in a file."""
+"""Decodes photographs in several processes, into one file."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ import numpy as np
 from .photos import Source, Storing, decode
 
 CHUNK = 32  # images that a worker takes at a time
-LOOK = 0.5  # seconds between a worker's looks at whether the process that began it lives
+LOOK = 0.5  # seconds between a worker's checks that its parent lives
 
 
 def decode_all(source: Source, storing: Storing, path: Path, lock: int) -> dict[int, str]:
-    """Writes the square of every photograph to its place; returns which did not decode, and why.
+    """Writes every photograph as a square to a file; returns those that did not decode, and why.
 
-    `lock` is an open file that is for this process alone; the workers close theirs.
+    `lock` is the descriptor of the lock file, which the workers close.
     """
     count, skipped = len(source.labels()), {}
     with _workers(source, path, storing.size, lock) as workers:
-        for place, why in enumerate(workers.map(_decode_one, range(count), chunksize=CHUNK)):
+        for index, why in enumerate(workers.map(_decode_one, range(count), chunksize=CHUNK)):
             if why and storing.bad_images == "stop":
                 raise ValueError(
-                    f"{source.name(place)} does not decode ({why}); mend or remove it, or leave such images out: "
-                    "--bad-images skip"
+                    f"cannot decode {source.name(index)} ({why}); repair or remove it, or skip "
+                    "such images: --bad-images skip"
                 )
             if why:
-                skipped[place] = why
-            storing.progress(place + 1, count)
+                skipped[index] = why
+            storing.progress(index + 1, count)
     if len(skipped) == count:
         raise ValueError(
-            f"none of the {count} images decodes; the first, {source.name(0)}: {skipped[0]}"
+            f"cannot decode any of the {count} images; the first, {source.name(0)}: {skipped[0]}"
         )
     return skipped
 
@@ -54,12 +54,12 @@ def _workers(source: Source, path: Path, size: int, lock: int) -> Iterator[Proce
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     )
     several = max(1, min(available, math.ceil(len(source.labels()) / CHUNK)))
-    # Forked processes begin at once, and a user's script need not be guarded against a second start.
+    # Forked processes start at once, and need no `if __name__ == "__main__"` in the user's script.
     context = multiprocessing.get_context("fork")
     with warnings.catch_warnings():
         warnings.simplefilter(
             "ignore", DeprecationWarning
-        )  # of forks beside threads; the workers use none of theirs
+        )  # about forking with threads, which the workers do not use
         with ProcessPoolExecutor(
             several, context, _begin, (source, path, size, lock, os.getpid())
         ) as workers:
@@ -68,42 +68,37 @@ def _workers(source: Source, path: Path, size: int, lock: int) -> Iterator[Proce
             except BrokenProcessPool as error:
                 free = shutil.disk_usage(path.parent).free
                 raise ValueError(
-                    f"a process that decoded photographs was killed: the memory is full, or {path.parent}, which has "
-                    f"{free / 1e9:.1f} GB free; make room, or set SPARSEGATE_CACHE to a folder on another disk"
+                    "a process that decoded photographs was killed: either memory is full, or "
+                    f"{path.parent}, which has {free / 1e9:.1f} GB free; free some space, or set "
+                    "SPARSEGATE_CACHE to a folder on another disk"
                 ) from error
-            except (
-                BaseException
-            ):  # an interrupt too: a million images would be decoded before it was heard
+            except BaseException:  # such as an interrupt: do not decode the rest first
                 workers.shutdown(wait=False, cancel_futures=True)
                 raise
 
 
-_task: dict[str, Any] = {}  # of a worker process: what it reads and where it writes
+_task: dict[str, Any] = {}  # a worker process's source and target
 
 
 def _begin(source: Source, path: Path, size: int, lock: int, parent: int) -> None:
-    os.close(lock)  # or it would be held for as long as this process lives
+    os.close(lock)  # or this process would hold the lock
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # an interrupt is for the process that began this one
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles interrupts
     rows = np.memmap(path, np.uint8, "r+").reshape(-1, 3, size, size)
     _task.update(source=source, rows=rows, size=size)
 
 
 def _end_with(parent: int) -> None:
-    """Ends this process once the one that began it is gone: if that was killed, nobody else would end this one."""
+    """Ends this process when its parent is gone, which may have been killed."""
     while os.getppid() == parent:
         time.sleep(LOOK)
     os._exit(1)
 
 
-def _decode_one(place: int) -> str:
-    """Writes one square to its place; returns why that failed, or nothing."""
+def _decode_one(index: int) -> str:
+    """Writes one square; returns the reason if that fails, else an empty string."""
     try:
-        _task["rows"][place] = decode(_task["source"].read(place), _task["size"])
-    except (
-        Exception
-    ) as error:  # Pillow raises of all kinds for damaged files, and for very large ones
+        _task["rows"][index] = decode(_task["source"].read(index), _task["size"])
+    except Exception as error:  # Pillow raises any exception for damaged and very large files
         return str(error).splitlines()[0][:200] if str(error) else type(error).__name__
     return ""

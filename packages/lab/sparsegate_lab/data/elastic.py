@@ -1,4 +1,4 @@
-"""Images as another hand might have drawn them."""
+"""Elastic distortion: small random changes that keep a digit readable."""
 
 from __future__ import annotations
 
@@ -17,21 +17,23 @@ TURN, STRETCH, SLANT, MOVE = (
     0.05,
     0.06,
     0.5,
-)  # at most, of strength one; the last in pixels
-BEND = 0.4  # pixels, standard deviation at the knots
-KNOTS = 7  # in height and in width, where the bending is drawn; it is smooth in between
-PLAIN = 6  # numbers for all but the bending
+)  # maxima for strength one; the last in pixels
+BEND = 0.4  # standard deviation of a knot's shift, in pixels
+KNOTS = 7  # per direction; the shift is interpolated between knots
+PLAIN = 6  # numbers per image for all but the bending
 
 
 @dataclass(frozen=True)
 class Vary(Augment):
-    """Turns, stretches, slants, moves and bends every image a little; what enters is black."""
+    """Rotates, stretches, shears, moves and bends every image a little; new pixels are black."""
 
     strength: float = 1.0
-    """At one: 5 degrees, 5 % of height and of width, 6 % of the height aside, half a pixel; bent by 0.4 pixels."""
+    """1.0 rotates by up to 5 degrees, stretches by 5 %, shears by 6 %, moves by half a pixel.
+
+    It bends by 0.4 pixels (standard deviation)."""
 
     def draw(self, count: int, generator: torch.Generator) -> Float[Tensor, "image numbers"]:
-        """Angle, height, width, slant, ways down and right, in [-1, 1); then how each knot moves, in deviations."""
+        """Angle, height, width, shear and shifts, in [-1, 1); then the shift of each knot."""
         plain = 2 * torch.rand(count, PLAIN, generator=generator) - 1
         return torch.cat([plain, torch.randn(count, 2 * KNOTS**2, generator=generator)], 1)
 
@@ -42,7 +44,7 @@ class Vary(Augment):
         height, width = images.shape[2:]
         half = drawn.new_tensor(
             [width / 2, height / 2]
-        )  # pixels to a unit of the grid, which goes from -1 to 1
+        )  # pixels per unit of the grid, which extends from -1 to 1
         grid = F.affine_grid(
             self._lines(drawn[:, :PLAIN], half), list(images.shape), align_corners=False
         )
@@ -56,7 +58,7 @@ class Vary(Augment):
     def _lines(
         self, drawn: Float[Tensor, "image 6"], half: Float[Tensor, "2"]
     ) -> Float[Tensor, "image 2 3"]:
-        """Where pixels come from: column and row, as lines over the new column and row."""
+        """The affine map from new to old pixels."""
         angle, tall, wide, slant, down, right = (self.strength * drawn).unbind(1)
         angle, tall, wide, slant = (
             angle * TURN,

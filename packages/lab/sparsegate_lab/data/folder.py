@@ -1,4 +1,4 @@
-"""Folders of photographs: `train` and `val` with a folder per class, as ImageNet is laid out."""
+"""Reads folders of photographs: `train` and `val` with one folder per class, as for ImageNet."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .dataset import Dataset
-from .photo_dataset import aside, gathered
+from .photo_dataset import photo_dataset, validation_last
 from .photos import Source, Storing
 
 ENDINGS = (".jpeg", ".jpg", ".jfif", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm")
@@ -24,13 +24,13 @@ def is_image_folder(folder: Path) -> bool:
 def read_image_folder(folder: Path, storing: Storing | None = None) -> Dataset:
     """The photographs of a folder, decoded once and cached.
 
-    `val` is the test set. The validation images are taken from `train`: of every class each tenth image by name, or
-    fewer of a large set, 50,000 in all. Files that are not taken for images are told in a note.
+    `val` is the test set. Every tenth image by name of each class in `train` is for validation, or
+    fewer of a large set: 50,000 in all. A note lists files that are not images.
     """
     tests = [name for name in TESTS if (folder / name).is_dir()]
     if not tests:
         raise ValueError(
-            f"{folder} has a folder train, but no {' or '.join(TESTS)} beside it, which is the test set"
+            f"{folder}: expected the folder {' or '.join(TESTS)} next to train, as the test set"
         )
     classes = _classes(folder / "train")
     _check_same(classes, _classes(folder / tests[0]), folder, tests[0])
@@ -38,32 +38,32 @@ def read_image_folder(folder: Path, storing: Storing | None = None) -> Dataset:
         _listed(folder, split, classes) for split in ("train", tests[0])
     )
     strays = train_strays + test_strays
-    order, num_train = aside([file.label for file in train])
-    return gathered(
-        FolderSource(folder / "train", tuple(train[place] for place in order)),
+    order, num_train = validation_last([file.label for file in train])
+    return photo_dataset(
+        FolderSource(folder / "train", tuple(train[index] for index in order)),
         num_train,
         FolderSource(folder / tests[0], tuple(test)),
         storing or Storing(),
-        (_told(strays),) if strays else (),
+        (_describe_strays(strays),) if strays else (),
     )
 
 
 class File(NamedTuple):
-    """An image under a folder."""
+    """An image in a folder."""
 
     name: str
-    """Its path from the folder on."""
+    """Its path relative to the folder."""
     label: int
     """Its class."""
     size: int
-    """Its bytes."""
+    """Its size in bytes."""
     changed: int
-    """When its content was last written, in nanoseconds."""
+    """Time of its last change, in nanoseconds."""
 
 
 @dataclass(frozen=True)
 class FolderSource(Source):
-    """Files under a folder, with their classes."""
+    """Files in a folder, with their classes."""
 
     folder: Path
     files: tuple[File, ...]
@@ -72,18 +72,18 @@ class FolderSource(Source):
         """The class of each."""
         return [file.label for file in self.files]
 
-    def name(self, place: int) -> str:
+    def name(self, index: int) -> str:
         """The file's path."""
-        return _readable(self.folder / self.files[place].name)
+        return _readable(self.folder / self.files[index].name)
 
-    def read(self, place: int) -> bytes:
+    def read(self, index: int) -> bytes:
         """The file's content."""
-        return (self.folder / self.files[place].name).read_bytes()
+        return (self.folder / self.files[index].name).read_bytes()
 
     def key(self) -> str:
-        """Names, classes, sizes and times of change, not where the folder lies: one that is moved is the same.
+        """Names, classes, sizes and times of change, so a folder that moves keeps its key.
 
-        Not noticed is a photograph that is replaced by another of just its size and its time.
+        A photograph replaced by one of the same size and time goes unnoticed.
         """
         return "\n".join("\0".join(map(str, file)) for file in self.files)
 
@@ -94,9 +94,7 @@ def _classes(folder: Path) -> list[str]:
             entry.name for entry in entries if entry.is_dir() and not entry.name.startswith(".")
         )
     if not names:
-        raise ValueError(
-            f"{folder} has no folders in it; wanted one for each class, with its images"
-        )
+        raise ValueError(f"{folder}: expected one folder of images for each class, got none")
     return names
 
 
@@ -107,27 +105,30 @@ def _check_same(train: list[str], test: list[str], folder: Path, test_name: str)
     ):
         if names:
             raise ValueError(
-                f"{folder / lacks} lacks {len(names)} class folder{'s' * (len(names) > 1)} that {has} has: "
+                f"{folder / lacks} lacks {len(names)} class folder"
+                f"{'s' if len(names) > 1 else ''} that {has} has: "
                 f"{_shown(sorted(names))}; both need the same classes"
             )
 
 
 def _listed(folder: Path, split: str, classes: list[str]) -> tuple[list[File], list[str]]:
-    """Every image of a split, and the names of files that are not taken for one, those beside the classes first."""
+    """All images of a split, and the names of other files, those outside of classes first."""
     files: list[File] = []
-    beside = [
+    outside = [
         path
         for path in (folder / split).iterdir()
         if path.is_file() and not path.name.startswith(".")
     ]
-    strays = sorted(_readable(path.relative_to(folder)) for path in beside)
+    strays = sorted(_readable(path.relative_to(folder)) for path in outside)
     for label, name in enumerate(classes):
-        place = folder / split / name
-        with os.scandir(place) as entries:
+        path = folder / split / name
+        with os.scandir(path) as entries:
             found = list(entries)
         images = [entry for entry in found if _is_image(entry)]
         if not images:
-            raise ValueError(f"{place} has no images; known endings are {', '.join(ENDINGS)}")
+            raise ValueError(
+                f"{path} has no images; expected files that end in {', '.join(ENDINGS)}"
+            )
         files += sorted(_file(f"{name}/{entry.name}", label, entry.stat()) for entry in images)
         others = [
             Path(entry) for entry in found if not (_is_image(entry) or entry.name.startswith("."))
@@ -147,20 +148,20 @@ def _is_image(entry: os.DirEntry[str]) -> bool:
 
 
 def _files(path: Path) -> list[Path]:
-    """The file, or those in a folder and in all within it."""
-    return [each for each in (path, *path.rglob("*")) if each.is_file()]
+    """The file itself, or all files in a folder."""
+    return [file for file in (path, *path.rglob("*")) if file.is_file()]
 
 
 def _readable(path: Path) -> str:
-    """The path, with marks for bytes that are no text, which nothing can show."""
+    """The path, with replacement characters for bytes that are not text."""
     return os.fsencode(path).decode(errors="replace")
 
 
-def _told(strays: list[str]) -> str:
-    count = "1 file was not taken" if len(strays) == 1 else f"{len(strays):,} files were not taken"
+def _describe_strays(strays: list[str]) -> str:
+    count = "1 file was" if len(strays) == 1 else f"{len(strays):,} files were"
     return (
-        f"{count} for an image, which lies right in the folder of its class and ends in {', '.join(ENDINGS)}: "
-        f"{_shown(strays)}"
+        f"{count} not used; an image is directly in the folder of its class and ends in "
+        f"{', '.join(ENDINGS)}: {_shown(strays)}"
     )
 
 

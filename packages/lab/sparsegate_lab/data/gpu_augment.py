@@ -1,4 +1,4 @@
-"""Photographs changed and normalised by two kernels on a GPU, instead of a pass over memory for every change."""
+"""Augments and normalises photographs on a GPU with two kernels instead of a pass per change."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torch import Tensor
 from sparsegate.triton_call import Launch
 
 from .augment import Augment, Flip, Jitter, RandomCrop, Shift
-from .normalise import Fit
+from .crop import Fit
 
 BLOCK = 512
 HAS_TRITON = find_spec("triton") is not None
@@ -23,7 +23,7 @@ MODULE = "sparsegate_lab.data.triton_view_kernels"
 
 
 class Changes(NamedTuple):
-    """The changes that the kernels make: where each stands among a run's augments, and what normalises them."""
+    """The augments that the kernels apply, by index among a run's augments, and their settings."""
 
     flip: int | None
     crop: int
@@ -36,10 +36,10 @@ class Changes(NamedTuple):
 
 @cache
 def changes_of(augments: tuple[Augment, ...], view: Callable[[Tensor], Tensor]) -> Changes | None:
-    """The changes, if they are those that the kernels make: mirrored if wanted, cropped, then in other light."""
-    places = [place for place, each in enumerate(augments) if each != Shift(0)]
-    kinds = [type(augments[place]) for place in places]
-    at = dict(zip(kinds, places, strict=True))
+    """The changes if the kernels can apply them (flip, crop, jitter, in this order), else None."""
+    indices = [index for index, augment in enumerate(augments) if augment != Shift(0)]
+    kinds = [type(augments[index]) for index in indices]
+    at = dict(zip(kinds, indices, strict=True))
     if kinds != [kind for kind in (Flip, RandomCrop, Jitter) if kind in at] or RandomCrop not in at:
         return None
     crop = augments[at[RandomCrop]]
@@ -64,7 +64,7 @@ def changed_in_one_pass(
     drawn: tuple[Num[Tensor, "image _"], ...],
     changes: Changes,
 ) -> Float[Tensor, "image 3 rows columns"]:
-    """The images as a network sees them in training: those of the augments and the view, but for rounding."""
+    """The network's input: what the augments and the view give, up to rounding."""
     count, _, height, width = images.shape
     measure, make = _launches(count, height, width, changes, images.device)
     crops, blocks = drawn[changes.crop], make.grid[1]
@@ -82,9 +82,9 @@ def changed_in_one_pass(
 def _launches(
     count: int, height: int, width: int, changes: Changes, _: torch.device
 ) -> tuple[Launch, Launch]:
-    """One that measures how bright images are, one that makes them, for batches of this size."""
+    """The kernels that measure brightness and that make the images, for batches of this size."""
     rows, columns = changes.size
-    # A new pixel reaches over one old pixel to each side, or over as many as it is made of.
+    # A new pixel depends on the old pixels within one pixel, or within its own width if larger.
     taps = math.ceil(2 * max(1.0, height / rows, width / columns))
     blocks = -(-rows * columns // BLOCK)
     sizes = {

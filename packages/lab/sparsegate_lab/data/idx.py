@@ -26,19 +26,26 @@ UNSIGNED_BYTE = 0x08
 
 
 def read_idx_folder(folder: Path) -> Dataset:
-    """The dataset in a folder of `train-images-idx3-ubyte`, `train-labels-idx1-ubyte`, `t10k-...`; .gz and .xz too."""
+    """The dataset in `train-images-idx3-ubyte`, `train-labels-idx1-ubyte` and `t10k-...`.
+
+    The files may be compressed: .gz or .xz.
+    """
     if not folder.is_dir():
         raise ValueError(
-            f"no data folder at {folder}; it must hold the four idx files of an MNIST-format dataset"
+            f"there is no folder {folder}; expected one with the four idx files of a dataset"
         )
     return Dataset.divided(_read_split(folder, STEMS["train"]), _read_split(folder, STEMS["test"]))
 
 
 def parse_idx(raw: bytes, name: str) -> UInt8[Tensor, "..."]:
-    """The array in an idx file: two zero bytes, type, number of dimensions, big-endian sizes, then the values."""
+    """The array in an idx file.
+
+    The format: two zero bytes, type, number of dimensions, big-endian sizes, values.
+    """
     if len(raw) < 4 or raw[:3] != bytes((0, 0, UNSIGNED_BYTE)):
         raise ValueError(
-            f"{name} is not an idx file of unsigned bytes; it begins with {raw[:4].hex() or 'nothing'}"
+            f"{name} is not an idx file of unsigned bytes: expected it to start with 000008, got "
+            f"{raw[:4].hex() or 'an empty file'}"
         )
     num_dimensions = raw[3]
     begin = 4 + 4 * num_dimensions
@@ -49,8 +56,8 @@ def parse_idx(raw: bytes, name: str) -> UInt8[Tensor, "..."]:
     shape = struct.unpack(f">{num_dimensions}I", raw[4:begin])
     if len(raw) - begin != math.prod(shape):
         raise ValueError(
-            f"{name} is truncated or damaged: {shape} wants {math.prod(shape)} bytes, {len(raw) - begin} are there; "
-            "get the file again"
+            f"{name} is truncated or damaged: expected {math.prod(shape)} bytes for the shape "
+            f"{shape}, got {len(raw) - begin}; get the file again"
         )
     if math.prod(shape) == 0:
         raise ValueError(f"{name} is empty: its shape is {shape}")
@@ -67,8 +74,8 @@ def make_split(images: UInt8[Tensor, "..."], labels: UInt8[Tensor, "..."], where
     """One split of grey images with their labels, checked to belong together."""
     if images.ndim != 3 or labels.ndim != 1 or len(images) != len(labels) or len(labels) == 0:
         raise ValueError(
-            f"{where}: images of shape {tuple(images.shape)} and labels of shape {tuple(labels.shape)} do not go "
-            "together; wanted (count, height, width) and (count,)"
+            f"{where}: expected images of shape (count, height, width) and labels of shape "
+            f"(count,), got {tuple(images.shape)} and {tuple(labels.shape)}"
         )
     return Split(images[:, None], labels.long())
 

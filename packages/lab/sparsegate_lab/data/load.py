@@ -1,4 +1,4 @@
-"""Finds the dataset that a name or a path stands for."""
+"""Loads a dataset by name or path."""
 
 from __future__ import annotations
 
@@ -21,30 +21,31 @@ from .mnist import mnist
 from .photos import Storing
 
 SHOWN = 5  # classes in a message
-PLACED = ("cifar10", "cifar100", "imagenette", "imagenet")
+BY_FOLDER = ("cifar10", "cifar100", "imagenette", "imagenet")
 
 
-def _placed(name: str, storing: Storing) -> Dataset:
+def _read_named_folder(name: str, storing: Storing) -> Dataset:
     """The dataset in a folder of this name under $SPARSEGATE_DATA, or under `data`."""
     folder = Path(os.environ.get("SPARSEGATE_DATA") or "data") / name
     if not folder.is_dir():
         raise ValueError(
-            f"there is no folder {folder}; put {name} there, set SPARSEGATE_DATA to the folder that has it, "
-            "or give its path: --data PATH"
+            f"there is no folder {folder}; put {name} there, set SPARSEGATE_DATA to the folder "
+            "that has it, or pass its path: --data PATH"
         )
     return _read_folder(folder, storing)
 
 
 def _read_folder(folder: Path, storing: Storing) -> Dataset:
-    """Photographs, CIFAR or idx files: whatever the folder has."""
+    """The dataset in a folder of photographs, of CIFAR's files or of idx files."""
     if not folder.is_dir():
         what = (
-            "it is a file; give the folder that it is in"
+            "it is a file; pass the folder that contains it"
             if folder.exists()
             else "there is no such folder"
         )
         raise ValueError(
-            f"no data folder at {folder}: {what}; wanted one with photographs, the files of CIFAR or idx files"
+            f"no data folder at {folder}: {what}; expected one with photographs, the files of "
+            "CIFAR or idx files"
         )
     if is_image_folder(folder):
         return read_image_folder(folder, storing)
@@ -52,16 +53,18 @@ def _read_folder(folder: Path, storing: Storing) -> Dataset:
         return cifar()
     if not any(folder.glob("*-ubyte*")):
         raise ValueError(
-            f"{folder} has no data that is known: neither train and val with a folder of photographs for each class, "
-            "nor the files of CIFAR-10 or CIFAR-100, nor idx files such as train-images-idx3-ubyte"
+            f"{folder} has no known data: expected train and val with a folder of photographs for "
+            "each class, the files of CIFAR-10 or CIFAR-100, or idx files such as "
+            "train-images-idx3-ubyte"
         )
     return read_idx_folder(folder)
 
 
 DATASETS: Registry[Callable[[Storing], Dataset]] = Registry(
-    "dataset", {"mnist": lambda _: mnist(), **{name: partial(_placed, name) for name in PLACED}}
+    "dataset",
+    {"mnist": lambda _: mnist(), **{name: partial(_read_named_folder, name) for name in BY_FOLDER}},
 )
-"""MNIST is bundled; the others are folders that the user has."""
+"""MNIST is bundled; the others are read from a folder of the user."""
 
 
 def load_data(name: str, storing: Storing | None = None) -> Dataset:

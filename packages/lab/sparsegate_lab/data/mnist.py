@@ -13,7 +13,7 @@ from torch import Tensor
 from .dataset import Dataset
 from .idx import make_split, parse_idx
 
-MD5 = {  # of the decompressed files; they are the original ones
+MD5 = {  # of the original files, decompressed
     "train-images-idx3-ubyte": "6bbc9ace898e44ae57da46a324031adb",
     "train-labels-idx1-ubyte": "a25bea736e30d166cdddb491f175f624",
     "t10k-images-idx3-ubyte": "2646ac647ad5339dbf082846283269ea",
@@ -23,7 +23,7 @@ MD5 = {  # of the decompressed files; they are the original ones
 
 @cache
 def mnist() -> Dataset:
-    """55,000 digits to train on, the last 5,000 training digits for validation, 10,000 for the test."""
+    """MNIST: 55,000 digits for training, 5,000 for validation, 10,000 for the test."""
     train, test = (
         make_split(
             _bundled(f"{stem}-images-idx3-ubyte"), _bundled(f"{stem}-labels-idx1-ubyte"), stem
@@ -39,7 +39,7 @@ def _bundled(name: str) -> UInt8[Tensor, "..."]:
 
 
 def checked(packed: bytes, name: str) -> bytes:
-    """The decompressed bytes of a bundled file, if they are the original ones."""
+    """The decompressed bytes of a bundled file; raises if they are not the original ones."""
     try:
         raw = lzma.decompress(packed)
     except (lzma.LZMAError, EOFError) as error:

@@ -1,4 +1,4 @@
-"""Makes a dataset of photographs, with validation images from among those for training."""
+"""Makes a dataset of photographs; some training images become the validation split."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import defaultdict
 
 import torch
 
-from .cache import Stored, stored, told
+from .cache import CachedPhotos, describe_skipped, load_or_decode
 from .dataset import Dataset, Split
 from .photos import Source, Storing
 
@@ -16,42 +16,42 @@ MAX_VALIDATION = 50_000
 EVERY = 10
 
 
-def aside(labels: list[int]) -> tuple[list[int], int]:
-    """An order of the images with those for validation last, and how many come before them.
+def validation_last(labels: list[int]) -> tuple[list[int], int]:
+    """Orders images so that those for validation come last; also returns the number for training.
 
-    >>> aside([0] * 10 + [1] * 3)
+    >>> validation_last([0] * 10 + [1] * 3)
     ([0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 9, 12], 11)
     """
     every = max(EVERY, math.ceil(len(labels) / MAX_VALIDATION))
     of_class: dict[int, list[int]] = defaultdict(list)
-    for place, label in enumerate(labels):
-        of_class[label].append(place)
-    chosen = {place for places in of_class.values() for place in places[every - 1 :: every]}
-    # A class of few images gives its last one, if it has another.
-    chosen |= {places[-1] for places in of_class.values() if 1 < len(places) < every}
+    for index, label in enumerate(labels):
+        of_class[label].append(index)
+    chosen = {index for indices in of_class.values() for index in indices[every - 1 :: every]}
+    # A class of few images gives its last one, unless it is the only one.
+    chosen |= {indices[-1] for indices in of_class.values() if 1 < len(indices) < every}
     if not chosen:
         raise ValueError(
-            "no class has two images: one is trained on and one is set aside for validation"
+            "expected a class with at least two images, one to train on and one for validation"
         )
-    rest = [place for place in range(len(labels)) if place not in chosen]
+    rest = [index for index in range(len(labels)) if index not in chosen]
     return rest + sorted(chosen), len(rest)
 
 
-def gathered(
+def photo_dataset(
     train: Source, num_train: int, test: Source, storing: Storing, notes: tuple[str, ...] = ()
 ) -> Dataset:
-    """A dataset whose first `num_train` photographs are for training, the others of `train` for validation.
+    """A dataset; all but the first `num_train` photographs of `train` are for validation.
 
-    To the notes it adds what did not decode.
+    Adds a note on photographs that did not decode.
     """
-    squares, tests = stored(train, storing), stored(test, storing)
+    squares, tests = load_or_decode(train, storing), load_or_decode(test, storing)
     _check_classes(train, squares, num_train)
     _check_classes(test, tests, len(test.labels()))
     whole = _split(squares, train)
-    cut = bisect.bisect_left(squares.kept, num_train)  # some before it may have been skipped
+    cut = bisect.bisect_left(squares.kept, num_train)  # some of them may have been skipped
     if not 0 < cut < len(whole):
         raise ValueError(
-            "no image is left to train on, or none for validation, after those that do not decode"
+            "no image is left for training, or none for validation, as the others do not decode"
         )
     skipped = squares.skipped | tests.skipped
     return Dataset(
@@ -59,22 +59,22 @@ def gathered(
         whole.part(cut, len(whole)),
         _split(tests, test),
         resizable=True,
-        notes=(*notes, *([told(skipped)] if skipped else [])),
+        notes=(*notes, *([describe_skipped(skipped)] if skipped else [])),
     )
 
 
-def _check_classes(source: Source, squares: Stored, count: int) -> None:
-    """Refuses a class of which none of the first `count` photographs is left."""
+def _check_classes(source: Source, squares: CachedPhotos, count: int) -> None:
+    """Raises if none of the first `count` photographs of a class is left."""
     labels = source.labels()
-    kept = {labels[place] for place in squares.kept if place < count}
-    for place in range(count):
-        if labels[place] not in kept:
+    kept = {labels[index] for index in squares.kept if index < count}
+    for index in range(count):
+        if labels[index] not in kept:
             raise ValueError(
-                f"no image is left of the class of {source.name(place)} after those that do not decode; mend some of "
-                "them, or take the class out"
+                f"no image of the class of {source.name(index)} decodes; repair some of them, or "
+                "remove the class"
             )
 
 
-def _split(squares: Stored, source: Source) -> Split:
+def _split(squares: CachedPhotos, source: Source) -> Split:
     labels = source.labels()
-    return Split(squares.images, torch.tensor([labels[place] for place in squares.kept]))
+    return Split(squares.images, torch.tensor([labels[index] for index in squares.kept]))

@@ -1,4 +1,4 @@
-"""Photographs before they are decoded, and how they are to be stored."""
+"""Sources of photographs, and how to decode and store one."""
 
 from __future__ import annotations
 
@@ -19,94 +19,97 @@ BAD_IMAGES = ("stop", "skip")
 WIDE = {
     "I": "32-bit integers",
     "F": "floating-point numbers",
-}  # what Pillow calls pixels of no known range
-SIXTEEN_BITS = ("PNG", "PPM")  # files whose 16-bit grey is "I", too, in some versions of Pillow
+}  # Pillow's modes whose range is unknown
+SIXTEEN_BITS = (
+    "PNG",
+    "PPM",
+)  # formats whose 16-bit grey has the mode "I" in some versions of Pillow
 MISSING = (
     "photographs are decoded with Pillow, which is not installed; pip install 'sparsegate[images]'"
 )
 
 
 def ignore(done: int, total: int) -> None:
-    """Tells nobody how far decoding is."""
+    """Ignores progress."""
 
 
 @dataclass(frozen=True)
 class Storing:
-    """How photographs are stored: each becomes a square of bytes, once."""
+    """How photographs are stored: each is decoded once, to a square of bytes."""
 
     size: int = 256
-    """Side of the square in pixels: the shorter side is brought to it, the middle is kept."""
+    """Side of the square in pixels: the shorter side is resized to it, the centre is kept."""
 
     bad_images: Literal["stop", "skip"] = "stop"
-    """What to do about an image that does not decode."""
+    """Whether to stop at an image that does not decode, or to skip it."""
 
     cache: Path | None = None
-    """Folder for the squares; without it $SPARSEGATE_CACHE, or ~/.cache/sparsegate."""
+    """Folder of the cache; by default $SPARSEGATE_CACHE, or ~/.cache/sparsegate."""
 
     progress: Callable[[int, int], None] = ignore
-    """Told how many images are decoded, of how many."""
+    """Called with the number of decoded images and of all images."""
 
     def __post_init__(self) -> None:
         if self.size < 1:
-            raise ValueError(f"the size of stored images is at least one pixel, got {self.size}")
+            raise ValueError(
+                f"expected a size of stored images of at least 1 pixel, got {self.size}"
+            )
         if self.bad_images not in BAD_IMAGES:
             raise ValueError(
-                f"bad_images is one of {', '.join(BAD_IMAGES)}, got {self.bad_images!r}"
+                f"bad_images: expected {' or '.join(BAD_IMAGES)}, got {self.bad_images!r}"
             )
 
 
 class Source(abc.ABC):
-    """Labelled photographs, by number; workers read them, so it holds no open files."""
+    """Labelled photographs, by index; workers read them, so it holds no open files."""
 
     @abc.abstractmethod
     def labels(self) -> list[int]:
-        """The class of each."""
+        """The class of each photograph."""
 
     @abc.abstractmethod
-    def name(self, place: int) -> str:
-        """What a person knows the photograph by."""
+    def name(self, index: int) -> str:
+        """A name that a person recognises."""
 
     @abc.abstractmethod
-    def read(self, place: int) -> bytes:
-        """The photograph's file."""
+    def read(self, index: int) -> bytes:
+        """The content of the photograph's file."""
 
     @abc.abstractmethod
     def key(self) -> str:
-        """A text that is another one if any photograph is another one."""
+        """A text that changes if any photograph changes."""
 
 
 def decode(content: bytes, size: int) -> npt.NDArray[np.uint8]:
-    """The middle square of a photograph, its shorter side at `size`, as bytes (3, size, size).
+    """The central square of a photograph, its shorter side at `size`, as bytes (3, size, size).
 
-    Raises whatever Pillow raises if the file is damaged, and ValueError if it is no image that Pillow knows, or one
-    whose pixels do not say what is black and what is white.
+    Raises what Pillow raises if the file is damaged, and ValueError if Pillow does not know its
+    format or the range of its pixels is unknown.
     """
     from PIL import Image, UnidentifiedImageError
 
     try:
         opened = Image.open(io.BytesIO(content))
-    except UnidentifiedImageError as error:  # which names a place in memory
-        raise ValueError("no kind of image that Pillow knows") from error
+    except UnidentifiedImageError as error:  # whose message has a memory address
+        raise ValueError("expected an image format that Pillow knows") from error
     with opened as image:
-        image.draft(
-            "RGB", (size, size)
-        )  # a large JPEG is decoded at half or a quarter of its size, if that is enough
+        image.draft("RGB", (size, size))  # decodes a large JPEG at a fraction of its size
         colour = _as_bytes(image).convert("RGB")
     side = min(colour.size)
-    left, top = ((each - side) // 2 for each in colour.size)
+    left, top = ((length - side) // 2 for length in colour.size)
     box = (left, top, left + side, top + side)
     square = np.asarray(colour.resize((size, size), Image.Resampling.BILINEAR, box=box))
     return np.ascontiguousarray(square.transpose(2, 0, 1))
 
 
 def _as_bytes(image: Image) -> Image:
-    """The image with a byte for a colour: of 16-bit grey the upper one, as Pillow takes it of 16-bit colours itself."""
+    """The image with 8 bits per channel; of 16-bit grey, the upper byte is kept."""
     from PIL.Image import fromarray
 
     if image.mode.startswith("I;16") or (image.mode == "I" and image.format in SIXTEEN_BITS):
         return fromarray((np.asarray(image) >> 8).astype(np.uint8))
     if image.mode in WIDE:
         raise ValueError(
-            f"its pixels are {WIDE[image.mode]}; wanted 8 or 16 bits for a colour, convert it to these"
+            f"expected 8 or 16 bits per channel, got {WIDE[image.mode]}; convert the image"
         )
     return image

@@ -1,4 +1,4 @@
-"""The Triton kernels that make what a network sees of bytes: cropped, resized, mirrored, in other light, normalised."""
+"""The Triton kernels of gpu_augment: crop, resize, mirror, jitter and normalise images."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WIDEST = tl.constexpr(0.28768207245178085)  # log(4 / 3)
 @triton.jit
 @no_type_check
 def line(begin, length, at, COUNT: tl.constexpr):
-    """As `crop._matrix`: the middle of each new pixel, how far it reaches, and the first old pixel that it touches."""
+    """As `crop._matrix`: the centre of each new pixel, its reach, and its first old pixel."""
     step = length / COUNT
     reach = tl.maximum(step, 1.0)
     middle = begin + (at + 0.5) * step - 0.5
@@ -25,7 +25,7 @@ def line(begin, length, at, COUNT: tl.constexpr):
 @triton.jit
 @no_type_check
 def share_of(at, middle, reach, PIXELS: tl.constexpr):
-    """How much an old pixel adds to a new one; nothing beyond the border."""
+    """The weight of an old pixel in a new one; zero outside of the image."""
     share = tl.maximum(1 - tl.abs(at - middle) / reach, 0.0)
     return tl.where((at >= 0) & (at < PIXELS), share, 0.0)
 
@@ -36,13 +36,13 @@ def colours(
     images, crops, mirrors, image, at, smallest, MIRROR: tl.constexpr,
     HEIGHT: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, TAPS: tl.constexpr,
 ):
-    """Red, green and blue of new pixels, as `RandomCrop` and `resized` make them of the image or its mirror image."""
+    """Red, green and blue of new pixels, as `RandomCrop` and `resized` compute them."""
     area = smallest + (1 - smallest) * tl.load(crops + image * 4)
     wider = tl.exp((2 * tl.load(crops + image * 4 + 1) - 1) * WIDEST)
     down = HEIGHT * tl.minimum(tl.sqrt(area / wider), 1.0)
     right = WIDTH * tl.minimum(tl.sqrt(area * wider), 1.0)
     top, left = (HEIGHT - down) * tl.load(crops + image * 4 + 2), (WIDTH - right) * tl.load(crops + image * 4 + 3)
-    at = tl.minimum(at, ROWS * COLUMNS - 1)  # of the last block, some lie behind the image
+    at = tl.minimum(at, ROWS * COLUMNS - 1)  # the last block extends beyond the image
     middle_y, reach_y, first_y = line(top, down, at // COLUMNS, ROWS)
     middle_x, reach_x, first_x = line(left, right, at % COLUMNS, COLUMNS)
     pixels = images + image.to(tl.int64) * (3 * HEIGHT * WIDTH)
@@ -69,7 +69,7 @@ def brightness_kernel(
     images, crops, mirrors, sums, smallest, MIRROR: tl.constexpr, HEIGHT: tl.constexpr, WIDTH: tl.constexpr,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, TAPS: tl.constexpr, BLOCK: tl.constexpr,
 ):
-    """The sum of the grey of every block of every new image: contrast changes around the mean of all of them."""
+    """The sum of grey in each block of each new image; contrast changes around their mean."""
     image, at = tl.program_id(0), tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     red, green, blue = colours(
         images, crops, mirrors, image, at, smallest, MIRROR, HEIGHT, WIDTH, ROWS, COLUMNS, TAPS
@@ -85,7 +85,7 @@ def view_kernel(
     MIRROR: tl.constexpr, HEIGHT: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
     TAPS: tl.constexpr, BLOCK: tl.constexpr, LIGHT: tl.constexpr, BLOCKS: tl.constexpr,
 ):
-    """A block of every new image; the flags say that images are mirrored by chance, and that their light changes."""
+    """A block of each new image; the flags select random mirroring and jitter."""
     image, at = tl.program_id(0), tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     parts = colours(images, crops, mirrors, image, at, smallest, MIRROR, HEIGHT, WIDTH, ROWS, COLUMNS, TAPS)
     factor, rest = 1.0, tl.zeros_like(parts[0])

@@ -1,4 +1,4 @@
-"""AlexNet as the paper means it: Caffe's, with two groups in the second, fourth and fifth convolution."""
+"""AlexNet as in Caffe, with two groups in the second, fourth and fifth convolution."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ class AlexNet(nn.Module):
     """Five convolutions and three fully connected layers, with Caffe's names.
 
     # 2 332 704 = 34 848 + 307 200 + 884 736 + 663 552 + 442 368 weights in convolutions
-    # 60 965 224 = 2 332 704 + 37 748 736 + 16 777 216 + 4 096 000 weights + 10 568 biases, for 1000 classes
+    # 60 965 224 = 2 332 704 + 37 748 736 + 16 777 216 + 4 096 000 weights + 10 568 biases,
+    #              for 1000 classes
     """
 
-    # Differs from Caffe's AlexNet: 1. torch's first weights, not Gaussian ones. 2. images are red, green and blue,
-    # around zero; Caffe's weights want blue, green and red in bytes, so turn and scale conv1 for those.
+    # Differs from Caffe's AlexNet: 1. torch's initial weights, not Gaussian ones. 2. images are RGB
+    # around zero; Caffe's weights expect BGR bytes, so permute and scale conv1 for those.
     image_shape: ClassVar[tuple[int, int, int]] = (3, 227, 227)
 
     def __init__(self, num_classes: int = 1000) -> None:
@@ -38,7 +39,7 @@ class AlexNet(nn.Module):
     def forward(
         self, image: Float[Tensor, "batch 3 height width"]
     ) -> Float[Tensor, "batch classes"]:
-        """The logits of a batch of images of 227x227, or of 224x224, which give the same sizes after one pool."""
+        """The logits of a batch of images of 227x227 or 224x224 (equal sizes after one pool)."""
         hidden = _pooled(self.norm(F.relu(self.conv1(image))))
         hidden = _pooled(self.norm(F.relu(self.conv2(hidden))))
         hidden = F.relu(self.conv4(F.relu(self.conv3(hidden))))

@@ -1,4 +1,4 @@
-"""AlexNet as torchvision means it: one column, fewer filters, no normalisation; its weights load by name."""
+"""AlexNet as in torchvision, whose weights load by name: fewer filters, no normalisation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""First weights of deep networks, as torchvision draws them."""
+"""Initialises deep networks as torchvision does."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from torch import nn
 
 
 def begin_(model: nn.Module) -> None:
-    """Draws the first weights of a deep network, in place: without norms it learns nothing from torch's own."""
+    """Initialises weights in place; torch's defaults are too small without normalisation."""
     layers = [module for module in model.modules() if isinstance(module, nn.Conv2d | nn.Linear)]
-    for layer in (
-        layers if not layers[0].weight.is_meta else ()
-    ):  # torch takes seconds to draw nothing
+    if layers[0].weight.is_meta:  # torch takes seconds to draw nothing
+        return
+    for layer in layers:
         if isinstance(layer, nn.Conv2d):
             nn.init.kaiming_normal_(layer.weight, mode="fan_out", nonlinearity="relu")
         else:

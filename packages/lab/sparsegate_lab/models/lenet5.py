@@ -1,4 +1,4 @@
-"""LeNet-5 as the pruning literature means it: Caffe's 20-50-500-10 network for MNIST."""
+"""LeNet-5 of the pruning literature: Caffe's 20-50-500-10 network for MNIST."""
 
 from __future__ import annotations
 

@@ -10,13 +10,13 @@ from .lenet5 import LeNet5
 
 
 class LeNet5Lasagne(LeNet5):
-    """The layers of `LeNet5`, with other first values and another gradient at zero.
+    """The layers of `LeNet5`, with other initial biases and another gradient at zero.
 
     A layer whose gates are all closed gives its biases and nothing else. Here these begin at zero, and there the
     rectifier passes half of the gradient, so the gates can open; in `LeNet5` the units with negative biases are dead.
     """
 
-    # Differs from Lasagne: the first weights are torch's.
+    # Differs from Lasagne: the initial weights are torch's.
 
     def __init__(self, num_classes: int = 10) -> None:
         super().__init__(num_classes)

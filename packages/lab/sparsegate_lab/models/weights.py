@@ -1,4 +1,4 @@
-"""Puts weights from elsewhere into a model, by name."""
+"""Loads weights from other programs into a model, by name."""
 
 from __future__ import annotations
 

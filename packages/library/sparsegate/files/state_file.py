@@ -1,4 +1,4 @@
-"""Tensors by name from a file that other programs wrote; nothing in it is executed."""
+"""Reads state dicts from files of other programs, without executing code from them."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def _safetensors(path: Path) -> dict[str, Tensor]:
 def _pickled(path: Path) -> dict[str, Tensor]:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about what a file that torch did not write looks like
+            warnings.simplefilter("ignore")  # about files that torch did not write
             value = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # bytes that mean nothing raise whatever they come upon
         raise ValueError(
-            f"{path} is not a state dict that can be loaded safely: wanted what torch.save(model.state_dict()) writes, "
-            "nothing but tensors by name"
+            f"{path} is not a state dict that can be loaded safely: expected a file written by "
+            "torch.save(model.state_dict(), path), with tensors only"
         ) from error
     value = value.get("state_dict", value) if isinstance(value, dict) else value
     if not isinstance(value, dict) or not all(isinstance(each, Tensor) for each in value.values()):

@@ -6,7 +6,7 @@ import warnings
 
 import pytest
 
-from sparsegate_lab.data.file_lock import alone
+from sparsegate_lab.data.cache import hold_lock
 
 
 def held(path, seconds):
@@ -20,9 +20,9 @@ def test_a_long_wait_for_another_process_is_told(tmp_path):
     held(tmp_path / "a.lock", 2.0)
     with (
         pytest.warns(
-            UserWarning, match=r"another process is at work and holds .*a\.lock; this one waits"
+            UserWarning, match=r"another process is at work and holds .*a\.lock; waiting for it"
         ),
-        alone(tmp_path / "a.lock", "at work"),
+        hold_lock(tmp_path / "a.lock", "at work"),
     ):
         pass
 
@@ -33,12 +33,12 @@ def test_no_wait_or_a_short_one_is_not_told(tmp_path, seconds):
         held(tmp_path / "a.lock", seconds)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with alone(tmp_path / "a.lock", "at work"):
+        with hold_lock(tmp_path / "a.lock", "at work"):
             pass
 
 
 def test_within_it_the_lock_is_held_and_after_it_free(tmp_path):
     with (tmp_path / "a.lock").open("w") as other:
-        with alone(tmp_path / "a.lock", "at work"), pytest.raises(BlockingIOError):
+        with hold_lock(tmp_path / "a.lock", "at work"), pytest.raises(BlockingIOError):
             fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
