@@ -1,4 +1,4 @@
-"""Runs begin with weights from a file or from another run, and may end when small and accurate enough."""
+"""Runs begin with weights of a file or of another run, and may end early."""
 
 import dataclasses
 
