@@ -144,7 +144,7 @@ def test_it_counts_its_parameters_honestly(name, digits, trained):
 def by_two(digits, tmp_path_factory):
     """Trains every method with two processes, in one launch: the folder and the errors."""
     folder = tmp_path_factory.mktemp("by_two")
-    # --multi_gpu, because with --cpu accelerate starts one process only. Without GPUs they use gloo.
+    # --multi_gpu: with --cpu accelerate starts one process only. Without GPUs they use gloo.
     launch = [
         "-m",
         "accelerate.commands.launch",
