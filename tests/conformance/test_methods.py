@@ -142,9 +142,9 @@ def test_it_counts_its_parameters_honestly(name, digits, trained):
 
 @pytest.fixture(scope="module")
 def by_two(digits, tmp_path_factory):
-    """Trains every method with two processes, in one launch: the folder, and what the processes complained of."""
+    """Trains every method with two processes, in one launch: the folder and the errors."""
     folder = tmp_path_factory.mktemp("by_two")
-    # --multi_gpu: with --cpu accelerate starts one process only. Without GPUs the two talk through gloo.
+    # --multi_gpu: with --cpu accelerate starts one process only. Without GPUs they use gloo.
     launch = [
         "-m",
         "accelerate.commands.launch",

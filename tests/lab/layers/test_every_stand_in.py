@@ -1,4 +1,4 @@
-"""What every stand-in does: batches of any shape, half precision, copies, and a state dict that rebuilds it."""
+"""Every stand-in takes batches of any shape, half precision, copies, and its state dict."""
 
 import copy
 

@@ -1,4 +1,4 @@
-"""The Hessian of a layer: what is measured, and what its inverse says, compared with dense algebra."""
+"""The Hessian of a layer and its inverse agree with dense algebra."""
 
 import pytest
 import torch
@@ -72,7 +72,7 @@ def test_rows_are_what_every_unit_reads(layer):
 
 
 def test_for_softmax_regression_the_diagonal_is_that_of_the_loss():
-    # The Hessian's diagonal is mean p_c (1 - p_c) x_i^2; with chances that are the same for all images it is a product.
+    # The Hessian's diagonal is mean p_c (1 - p_c) x_i^2, a product if all images have the same p.
     model = nn.Sequential(nn.Linear(2, 2, bias=False))
     model[0].weight.data.zero_()
     images = torch.tensor([[1.0, 3.0], [1.0, -1.0]]).repeat(2000, 1)

@@ -47,7 +47,7 @@ def test_learned_pixels_are_nearly_what_was_learned_and_neighbours_are_alike():
 
 
 def test_with_a_narrow_kernel_other_pixels_have_no_weight():
-    # A kernel of a hundredth of a pixel tells nothing of neighbours; 16 - 4 pixels of 3 units are left without.
+    # A kernel of 0.01 pixels predicts no neighbors: 16 - 4 pixels of 3 units get nothing.
     assert (
         int((weight(predicted(16, 3, channels=1, keep=0.25, width=0.01)).abs() < 1e-6).sum())
         == 3 * 12

@@ -1,4 +1,4 @@
-"""Fully connected layers are found by the names of their weights and replaced wherever they stand."""
+"""Fully connected layers are found by name and replaced wherever the model uses them."""
 
 import pytest
 import torch

@@ -16,7 +16,7 @@ def one_layer(method, values):
 
 
 def a_task(method):
-    """A network of two layers, of which the first has many weights that matter little, and images it labels rightly."""
+    """A network whose first layer has many unimportant weights, and images that it classifies."""
     torch.manual_seed(0)
     model = method.prepare(
         nn.Sequential(nn.Linear(20, 20, bias=False), nn.Linear(20, 4, bias=False))

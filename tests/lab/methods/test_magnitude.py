@@ -1,4 +1,4 @@
-"""Magnitude pruning: one multiple of each layer's standard deviation, found for the wanted fraction."""
+"""Magnitude pruning finds one multiple of each layer's deviation for the wanted fraction."""
 
 import pytest
 import torch

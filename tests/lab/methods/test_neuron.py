@@ -1,4 +1,4 @@
-"""Neuron merging: saliencies by hand, twins merged without loss, bad input refused before training."""
+"""Neurons are merged by saliency, twins without loss; bad input is refused before training."""
 
 import pytest
 import torch
@@ -16,7 +16,8 @@ def rebuilt(method, model):
 
 
 def test_the_pair_that_costs_least_is_merged_first():
-    # squared distances 0-1: 1, 0-2: 9, 1-2: 4; powers 9, 100, 1; cheapest is 2 into 1 at 4 * 1, then 0 into 1 at 1 * 9
+    # Squared distances 0-1: 1, 0-2: 9, 1-2: 4; powers 9, 100, 1.
+    # Cheapest is 2 into 1 at 4 * 1, then 0 into 1 at 1 * 9.
     kept, outgoing = merged(
         torch.tensor([[0.0], [1.0], [3.0]]), torch.tensor([[3.0, 10.0, 1.0]]), 2
     )
@@ -25,7 +26,8 @@ def test_the_pair_that_costs_least_is_merged_first():
 
 
 def test_a_merged_neuron_sends_more_and_is_dearer_to_remove():
-    # First 1 into 0 (twins, free). Then 0 sends 2 and costs 4 * 1; 2 sends 1.5 and costs 2.25 * 1, so 2 goes.
+    # First 1 into 0 (twins, free). Then 0 sends 2 and costs 4 * 1; 2 sends 1.5 and costs 2.25 * 1,
+    # so 2 goes.
     kept, outgoing = merged(torch.tensor([[0.0], [0.0], [1.0]]), torch.tensor([[1.0, 1.0, 1.5]]), 1)
     assert kept.tolist() == [0]
     assert outgoing.tolist() == [[3.5]]

@@ -11,7 +11,7 @@ from sparsegate_lab.train import count_layers, train
 
 
 def test_values_and_codes_of_lenet_5_by_hand():
-    # values: 100 stretches, 16 vectors of 8; codes: 500 rows of 100 stretches of 4 bits in numbers of 32
+    # values: 100 blocks, 16 vectors of 8; codes: 500 rows of 100 blocks, 4 bits each of 32
     method = ProductQuantised()
     layers = count_layers(method.prepare(LeNet5(), progress=1.0))
     assert [layer.kept for layer in layers] == [500, 25_000, 12_800, 5_000]
@@ -45,7 +45,10 @@ def test_codebooks_may_be_trained_on(small, tmp_path):
 
 @pytest.mark.parametrize(
     ("changes", "said"),
-    [({"length": 7}, "must divide the 800 inputs"), ({"num_codes": 257}, "num_codes is from 2 to 256")],
+    [
+        ({"length": 7}, "must divide the 800 inputs"),
+        ({"num_codes": 257}, "num_codes is from 2 to 256"),
+    ],
 )
 def test_what_does_not_fit_is_refused_before_training(changes, said):
     with pytest.raises(ValueError, match=said):

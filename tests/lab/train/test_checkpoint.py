@@ -201,7 +201,7 @@ def test_if_all_checkpoints_are_damaged_the_error_says_what_to_do(tmp_path):
         path.write_bytes(b"")
     with pytest.raises(
         ValueError,
-        match=r"no checkpoint in .* can be read .*000002.* is damaged.*; delete the folder to train",
+        match=r"no checkpoint in .* can be read .*000002.* is damaged.*; delete the folder",
     ):
         checkpoints.resume(toy(), [])
 

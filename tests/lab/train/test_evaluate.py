@@ -82,7 +82,7 @@ def test_tied_weights_are_counted_once():
 
 
 class Toy(StandIn):
-    """Two vectors and a matrix in the place of a 3 by 4 weight, seven numbers beside them to say where they belong."""
+    """Two vectors and a matrix that replace a 3 by 4 weight, with seven indices."""
 
     num_indices = 7
 

@@ -38,7 +38,7 @@ def test_an_opened_folder_holds_the_settings_of_its_run(place):
 
 
 def test_a_second_process_is_refused_while_the_first_trains(place):
-    # flock is held per open file, so a second opening in one process is refused as one in another is
+    # flock is held per open file, so this process is refused as another one would be
     refused = pytest.raises(
         ValueError, match=r"another process is training in .*; wait for it or stop it"
     )

@@ -1,4 +1,4 @@
-"""Losses that a refactoring must not change; to a thousandth, because machines differ in the last bits."""
+"""Losses that a refactoring must not change; to 0.1 %, because machines differ slightly."""
 
 import pytest
 

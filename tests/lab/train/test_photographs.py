@@ -1,4 +1,4 @@
-"""A network with skip connections and norms is trained on a folder of photographs, stopped, resumed and made sparse."""
+"""A residual network is trained on photographs, stopped, resumed and made sparse."""
 
 import dataclasses
 from functools import partial
@@ -90,7 +90,7 @@ def test_the_command_decodes_and_names_what_does_not_in_the_record_too(
     assert note.endswith("val/blue/01.png")
 
 
-def test_what_is_noted_of_the_data_is_told_when_training_begins_and_goes_on_and_is_in_the_record_once(
+def test_remarks_on_the_data_are_shown_at_every_start_and_are_in_the_record_once(
     photographs, tmp_path
 ):
     (photographs / "train" / "lost.png").touch()

@@ -1,4 +1,4 @@
-"""A method may give the model other layers in the course of training; checkpoints of both kinds are whole."""
+"""A method may replace layers during training; checkpoints before and after are complete."""
 
 import dataclasses
 
@@ -32,7 +32,8 @@ def state(run, folder):
     return load_file(RunFolder(folder / run.name, run).network)
 
 
-# Nine steps an epoch, new layers after the second: stopped before, then with one and two checkpoints of them.
+# Nine steps an epoch, new layers after the second: stopped before, and with one or two
+# checkpoints of the new layers.
 @pytest.mark.parametrize("step", [13, 20, 30])
 def test_a_run_stopped_before_or_after_the_rebuilding_goes_on_to_the_same_bits(
     step, small, tmp_path

@@ -114,7 +114,7 @@ BAD_METHOD = [
 
 
 def unchecked(settings, **change):
-    """Settings with values that beartype, which only tests have, would refuse before the settings themselves do."""
+    """Settings with values that beartype, which only tests use, would refuse first."""
     for name, value in change.items():
         object.__setattr__(settings, name, value)
     return settings

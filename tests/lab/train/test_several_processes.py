@@ -11,7 +11,7 @@ from sparsegate_lab.models import ResNet20
 from sparsegate_lab.record import Record
 from sparsegate_lab.train import train
 
-# `accelerate launch --cpu --num_processes 2` starts one process only (accelerate 1.15); torch's launcher starts two.
+# `accelerate launch --cpu --num_processes 2` starts one process only (accelerate 1.15).
 LAUNCH = ("-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2")
 
 

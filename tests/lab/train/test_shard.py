@@ -1,4 +1,4 @@
-"""Two processes that share a model out train the network that one trains; one that is killed ends the run."""
+"""Two processes with a sharded model train the network of one; a killed one ends the run."""
 
 import os
 import signal

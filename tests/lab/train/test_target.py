@@ -162,11 +162,13 @@ def test_an_average_changes_the_network_and_not_the_training(small, tmp_path):
         ),
         (
             {"model": "resnet20"},
-            r"has images of shape \(1, 28, 28\), this run \(3, 32, 32\); both must see the same images",
+            r"has images of shape \(1, 28, 28\), this run \(3, 32, 32\); "
+            "both must see the same images",
         ),
         (
             {},
-            "the teacher in .* does not fit .*, which has 3 classes: a teacher must have learned the same ones",
+            "the teacher in .* does not fit .*, which has 3 classes: "
+            "a teacher must have learned the same ones",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Runs begin with weights from a file or from another run, and may end when small and accurate enough."""
+"""Runs begin with weights of a file or of another run, and may end early."""
 
 import dataclasses
 
@@ -129,7 +129,8 @@ def test_without_weights_there_is_nothing_to_compare_with(small, tmp_path):
     [
         (
             "fp32",
-            r"too little memory for batch_size 100 in fp32; try a smaller batch \(--batch-size 50\) or half the prec",
+            r"too little memory for batch_size 100 in fp32; "
+            r"try a smaller batch \(--batch-size 50\) or half the prec",
         ),
         ("bf16", r"in bf16; try a smaller batch \(--batch-size 50\)$"),
     ],

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-
 import torch
 from torch import Tensor, nn
 
 from sparsegate.graph import remove_dead_paths
 from sparsegate_lab.record import Record
-from sparsegate_lab.train import (
-    count_biases,
-    count_layers,
-    count_sizes,
-    empty_network,
-    machine,
-    versions,
-)
+from sparsegate_lab.train import empty_network, make_record
 
 from .loop import ManyLoop
 from .reading import accuracies
@@ -58,22 +49,16 @@ def _record(
     loop: ManyLoop, place: int, model: nn.Module, validation: float, test: float, command: str
 ) -> Record:
     member = loop.members[place]
-    num_biases, biases_kept = count_biases(model)
-    return Record(
+    return make_record(
+        member.run,
+        model,
         name=member.name,
-        run=member.run.to_json(),
-        command=command or " ".join(sys.argv),
-        machine=machine() | {"processes": 1, "members": len(loop.members)},
-        versions=versions(),
-        layers=count_layers(model),
-        num_biases=num_biases,
-        biases_kept=biases_kept,
-        validation=validation,
-        test=test,
-        epochs=tuple(loop.epochs[place]),
-        seconds=round(loop.seconds, 1),
+        command=command,
+        processes={"processes": 1, "members": len(loop.members)},
+        accuracies={"validation": validation, "test": test},
+        epochs=loop.epochs[place],
+        seconds=loop.seconds,
         notes=(*member.about(), *_price(loop, place), *loop.notes[place]),
-        sizes=count_sizes(model),
         first_gates=loop.first_gates[place],
     )
 
