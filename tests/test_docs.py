@@ -113,6 +113,19 @@ def test_every_public_name_is_in_the_reference_once():
     assert sorted(documented) == sorted(set(sg.__all__) - {"__version__"})
 
 
+@pytest.mark.parametrize(
+    "package",
+    ["runtime/sparsegate_runtime", "library/sparsegate", "lab/sparsegate_lab"],
+)
+def test_every_room_is_on_the_map(package):
+    paths = (ROOT / "packages" / package).iterdir()
+    rooms = {path.stem for path in paths if path.suffix == ".py" or (path / "__init__.py").exists()}
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    rows = "".join(line for line in text.splitlines() if line.startswith("| `"))
+    rooms -= {"__init__", "__main__", "version"}
+    assert [room for room in sorted(rooms) if f"`{room}`" not in rows] == []
+
+
 @pytest.mark.parametrize("name", list(METHODS))
 def test_every_method_has_a_card(name):
     card = (DOCS / "methods" / f"{name}.md").read_text()

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,19 @@ def test_the_tables_of_results_are_made_from_the_records():
     spec.loader.exec_module(readme)
     text = (ROOT / "docs" / "results.md").read_text()
     assert readme.filled(text) == text, "run python benchmarks/readme.py"
+
+
+def test_the_numbers_on_the_front_page_are_those_of_the_records():
+    page = (ROOT / "README.md").read_text()
+    for rate in (300, 500):
+        test = Study.load(ROOT / "results" / f"lenet5-{rate}x.json").summary(lambda run: run.test)
+        assert re.search(rf"\b{rate} times fewer.{{0,10}} at {test.mean:.2f} %", page)
+    files = json.loads((ROOT / "results" / "lenet5-files.json").read_text())["summary"]
+    small = files["smallest"]["2 bits per network, tuned"]
+    assert f"**{small['sg_bytes']['mean']:,.0f} bytes** at {small['test']['mean']:.2f} %" in page
+    rows = json.loads((ROOT / "results" / "cpu-speed.json").read_text())["rows"]
+    gains = [row["times_eager"]["ours"] for row in rows if row["case"] == "VGG-16 for CIFAR, 99 %"]
+    assert f"**{min(gains):.0f} to {max(gains):.0f} times as fast**" in page
 
 
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
