@@ -41,7 +41,7 @@ def test_a_file_is_short_and_so_are_its_functions(path):
 
 @every_file
 def test_nothing_below_the_command_prints(path):
-    if "cli" not in path.parts:
+    if "cli" not in path.parts and path.stem != "command":
         calls = [
             node.func
             for node in ast.walk(ast.parse(path.read_text()))

@@ -44,7 +44,10 @@ def assert_one_line(error, *wanted):
         (("lenet300", "--epochs", "many"), ("--epochs", "many")),
         (("lenet300", "--precision", "fp8"), ("--precision", "fp8", "bf16")),
         (("lenet300", "--epoch-count", "3"), ("--epoch-count",)),
-        (("lenet300", "--penalty.count", "-1"), ("prices are zero or more, got count=-1.0",)),
+        (
+            ("lenet300", "--penalty.count", "-1"),
+            ("prices are finite numbers, zero or more, got count=-1.0",),
+        ),
     ],
 )
 def test_input_that_cannot_be_used_is_one_line_and_exit_code_2(

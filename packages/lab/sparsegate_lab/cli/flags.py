@@ -32,7 +32,7 @@ def parse_flags(kind: Any, words: list[str], *, default: Any = None, name: str, 
 
 
 def one_line(box: str) -> str:
-    """What a box says under its title, and the flag it suggests; terminals without Unicode get dashes for its lines."""
+    """The text in a box under its title, and the flag that it suggests."""
     _, *lines = (line.strip("│╭╮╰╯─ ") or "─" for line in box.splitlines())
     sections = [each.split() for each in re.split(r"─|-{4,}", "\n".join(lines)) if each.strip()]
     said = " ".join(sections[0]).removeprefix("Error parsing ").rstrip(".")

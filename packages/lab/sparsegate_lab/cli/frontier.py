@@ -34,10 +34,10 @@ AnyRun = TypeVar("AnyRun")
 
 @dataclass(frozen=True)
 class Command(Generic[AnyRun]):
-    """Trains many networks as one, at prices from low to high, and draws accuracy over weights.
+    """Trains many networks at once, at prices from low to high, and plots accuracy over weights.
 
-    NAME is a recipe of learned gates or a model; flags change its settings. What was interrupted goes on; members that
-    have ended are not trained again.
+    NAME is a recipe of learned gates or a model; flags change its settings. An interrupted command
+    resumes when repeated; networks that have ended are not trained again.
     """
 
     run: Annotated[AnyRun, FLAT]
@@ -46,19 +46,19 @@ class Command(Generic[AnyRun]):
     """Networks to train at once."""
 
     seeds: int = 1
-    """Seeds for every price, from the run's seed on; so many times fewer prices."""
+    """Seeds for each price; more seeds leave fewer prices for the same number of members."""
 
     low: float = 1.0
     """The lowest price (penalty.count)."""
 
     high: float = 40.0
-    """The highest price; the others lie between, each higher than the one before by the same factor."""
+    """The highest price; the others lie between, spaced by equal factors."""
 
     folder: Path = Path("runs")
-    """Folder of all runs; each member has one of its own in it."""
+    """Folder of all runs; each network gets a folder inside."""
 
     out: Path | None = None
-    """Where to write the curve: OUT.json, .md, .csv, .svg and .png; FOLDER/frontier-NAME unless given."""
+    """Files to write: OUT.json, .md, .csv, .svg and .png; default: FOLDER/frontier-NAME."""
 
 
 def main(argv: list[str]) -> None:
@@ -87,7 +87,8 @@ def parse(argv: list[str]) -> tuple[str, Command[Run[Any]]]:
     run = RUNS[name or "lenet5"]()
     if not isinstance(run.method, LearnedGates):
         raise ValueError(
-            f"a frontier is of prices, and {name} is by {run.method_name}, which has none; use another name"
+            f"a frontier varies the price, and {name} uses {run.method_name}, which has none; "
+            "use a recipe of learned gates"
         )
     kind: Any = Command[Run[Annotated[LearnedGates, FLAT]]]
     about = f"{inspect.getdoc(Command)}\n\nNAME: {', '.join(known)}"
@@ -142,7 +143,8 @@ def _checked(command: Command[Run[Any]]) -> Command[Run[Any]]:
         and command.members % command.seeds == 0
     ):
         raise ValueError(
-            f"members is how many networks in all, a multiple of seeds, got {command.members} and {command.seeds}"
+            "members is the number of all networks, a multiple of seeds, "
+            f"got {command.members} and {command.seeds}"
         )
     if not 0 < command.low <= command.high:
         raise ValueError(f"wanted 0 < low <= high, got low={command.low}, high={command.high}")

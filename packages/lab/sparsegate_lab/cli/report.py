@@ -16,13 +16,13 @@ from .flags import parse_flags
 
 @dataclass(frozen=True)
 class Command:
-    """Makes the page of a run, or of several runs side by side: one HTML file that needs no network."""
+    """Writes the page of a run, or of several runs side by side: one self-contained HTML file."""
 
     runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN ...")]
     """The folder of a run; or several folders, files of records, or files of studies."""
 
     out: Path | None = None
-    """The file to write; by default report.html in the run's folder, and of several runs comparison.html here."""
+    """The file to write; default: report.html in the run's folder, or comparison.html here."""
 
 
 def main(argv: list[str]) -> None:

@@ -38,18 +38,19 @@ LONG = 3600.0  # seconds; longer training is done only if asked for
 class Command:
     """Makes a table or figure of the paper: ours, the paper's, the difference and a verdict.
 
-    NAME is an exhibit, or all of them; without it they are listed. Records that exist, committed or made here, are
-    used; what is missing is trained first, unless that takes long, and the same command goes on where it stopped.
+    NAME is an exhibit, or all; without it the exhibits are listed. Existing records are used, and
+    missing ones are trained first, unless that takes long. An interrupted command resumes when
+    repeated.
     """
 
     name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="[NAME]")] = ""
     """The exhibit, or all."""
 
     folder: Path = Path("reproduced")
-    """Where tables and pictures go, each exhibit in a folder of its own."""
+    """Folder for tables and pictures; each exhibit gets a folder inside."""
 
     runs: Path = Path("runs")
-    """Folder of all runs; each has one of its own in it, named after its settings."""
+    """Folder of all runs; each run gets a folder inside, named after its settings."""
 
     results: Path = Path("results")
     """Folder of committed records, which count as done."""
@@ -58,16 +59,16 @@ class Command:
     """Seeds of every run."""
 
     processes: int = 1
-    """Runs at a time, each with its share of the threads."""
+    """Runs at the same time; they share the threads."""
 
     fresh: bool = False
-    """Train anew what has a committed record; runs in the folder of runs still count."""
+    """Ignore committed records; runs in the folder of runs still count."""
 
     train: Literal["short", "always", "never"] = "short"
-    """When to train what is missing: if it takes less than an hour, always, or never; else the records there are do."""
+    """When to train missing runs: if it takes less than an hour (short), always, or never."""
 
     page: Path = Path("docs/reproduction.md")
-    """The page that `all` writes, with its pictures in a folder beside it."""
+    """The page that `all` writes, with its pictures in a folder next to it."""
 
 
 def main(argv: list[str]) -> None:
@@ -122,11 +123,12 @@ def _train(names: list[str], command: Command, words: str, console: Console) -> 
     seconds = seconds_for(waiting, archive.records(), processes=command.processes)
     if command.train == "short" and seconds > LONG:
         console.print(
-            f"training them takes about {in_words(seconds)} on this machine: --train always does; left out now"
+            f"training them takes about {in_words(seconds)} on this machine: --train always does; "
+            "left out now"
         )
         return
     console.print(
-        f"training takes about {in_words(seconds)} on this machine; it can be interrupted and goes on"
+        f"training takes about {in_words(seconds)} on this machine; an interrupted command resumes"
     )
     _watched(waiting, command, words, console)
 

@@ -38,7 +38,8 @@ def _lines(record: Record, place: RunFolder) -> list[str]:
     return [
         f"test accuracy {record.test:.2f} %, validation {record.validation:.2f} %",
         f"{record.kept:,} of {record.total:,} weights ({record.rate:.1f}x fewer); "
-        f"with biases {record.rate_with_biases:.1f}x; weights and indices {record.num_with_indices:,} numbers",
+        f"with biases {record.rate_with_biases:.1f}x; "
+        f"weights and indices {record.num_with_indices:,} numbers",
         *(f"note: {note}" for note in record.notes),
         *_files(place),
         f"{record.seconds:.0f} s of training; record, network and checkpoints are in {place.path}",

@@ -73,7 +73,7 @@ class Source:
 
 
 SourceOpener = Callable[[Path, str | None, str | None], Source | None]
-"""Opens a path, given the values of --model and --data; returns None for a path it does not know."""
+"""Opens a path, given --model and --data; returns None for a path that it does not know."""
 
 
 def open_source(path: Path, *, model: str | None = None, data: str | None = None) -> Source:

@@ -12,7 +12,7 @@ class BrowserNetwork:
     """A chain of layers whose tensors lie in the bytes of a .sparse.safetensors file."""
 
     layers: tuple[dict[str, Any], ...]
-    """What each layer is: its kind and its settings; layer 3 has the tensors `3.weight` and `3.bias`."""
+    """Kind and settings of each layer; layer 3 has the tensors `3.weight` and `3.bias`."""
     file: bytes
     """The .sparse.safetensors file."""
     image: tuple[int, int, int]

@@ -17,7 +17,7 @@ UNSAFE = {
 
 
 def document(title: str, *body: Html, scripts: tuple[str, ...]) -> str:
-    """The whole file: the house's styles, the body, and scripts of assets/ by name, in one scope."""
+    """The whole file: styles, the body, and scripts of assets/ by name, in one scope."""
     code = "\n".join(asset(f"{name}.js") for name in ("theme", *scripts))
     return Template(asset("document.html")).substitute(
         title=html.escape(title), styles=asset("page.css"), body=join(body).text, scripts=code

@@ -26,7 +26,8 @@ def element(tag: str, *children: Child, **attributes: str | float | int | bool |
     >>> element("p", "1 < 2", element("b", "!"), class_="note", data_place=3, hidden=False).text
     '<p class="note" data-place="3">1 &lt; 2<b>!</b></p>'
 
-    In names of attributes `_` stands for `-`, and an `_` at the end is dropped. True is an attribute without a value.
+    In names of attributes `_` becomes `-`, and a trailing `_` is dropped. True writes an attribute
+    without a value.
     """
     inside = "".join(_attribute(name, value) for name, value in attributes.items())
     if tag in VOID and not children:

@@ -115,7 +115,7 @@ def _samples(network: BrowserNetwork) -> Html:
 
 
 def _wires() -> Html:
-    about = "The network's units, layer by layer, and its surviving connections, bright where they carry much"
-    words = "Every line is a surviving connection; the brighter, the more it carries: weight times activation. "
+    about = "The units of each layer and the weights between them, brighter where they carry more"
+    words = "Every line is a weight that was kept; its brightness is weight times activation. "
     facts = element("p", words, element("span", "", id="wires-facts"), class_="quiet wider")
     return join((element("canvas", id="wires", role="img", aria_label=about), facts))
