@@ -16,7 +16,8 @@ from sparsegate.gates import check_finished
 from .choice import Choice
 from .measure import interleaved
 from .modules import Swap, sparse_form, swapped
-from .network import SparseNetwork, sparse_network
+from .network import SparseNetwork
+from .network import sparse as sparse_network
 
 SECONDS = 0.5
 """Time for the comparison of a captured network with a swapped one."""
@@ -84,9 +85,8 @@ def _faster(model: nn.Module, example: Tensor, captured: SparseNetwork) -> nn.Mo
     layers = {
         name for name, module in captured.model.named_modules() if callable(sparse_form(module))
     }
-    if layers <= run or not example.is_floating_point() or example.device.type != "cpu":
-        if layers <= run or example.device.type != "cpu":
-            return captured
+    if layers <= run or example.device.type != "cpu":
+        return captured
     other, report = _swap(model, (example,), {}, None)
     if not any(change.kernel == "sparse" for change in report):
         return captured

@@ -85,7 +85,7 @@ class SparseConv(SparseModule):
         if not images.numel() or not len(kept.value):
             out = images.new_zeros(len(images), self.out_channels, *sizes)
             return out if self.bias is None else out + self.bias.view(-1, *[1] * self.dims)
-        return found(images).view(len(images), self.out_channels, *sizes)
+        return found(images, kept).view(len(images), self.out_channels, *sizes)
 
     def dense(self, x: Tensor) -> Tensor:
         """The output by torch, for compilers."""

@@ -74,7 +74,7 @@ def _run(x: Tensor, kept: Kept, bias: Tensor | None) -> Tensor:
     if not len(kept.value) or not tokens.numel():
         base = x.new_zeros(rows) if bias is None else bias
         return base.expand(*x.shape[:-1], rows).contiguous()
-    return packed(kept, bias, (columns, 1, 1))(tokens).view(*x.shape[:-1], rows)
+    return packed(kept, bias, (columns, 1, 1))(tokens, kept).view(*x.shape[:-1], rows)
 
 
 SCHEMA = (
