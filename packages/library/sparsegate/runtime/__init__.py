@@ -1,10 +1,11 @@
 """Runs networks with zeros: every layer dense or sparse, whichever was measured to be faster on this machine."""
 
+from .any_model import sparse
 from .chain import VARIANT, Chain, Layer
 from .choice import Choice, LayerChoice, load_choices, save_choices
 from .cuda.linear import PackedLinear, pack
 from .measure import interleaved, samples
-from .network import SparseNetwork, sparse
+from .network import SparseNetwork
 
 __all__ = [
     "VARIANT",

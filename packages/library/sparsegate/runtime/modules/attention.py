@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .kept import Kept
-from .linear import SparseLinear
+from .linear import SparseLinear, multiply
 from .sparse_module import SparseModule, check_input
 
 
@@ -23,6 +23,7 @@ class SparseAttention(SparseModule):
     """
 
     _qkv_same_embed_dim = True
+    in_proj_bias: Tensor | None
 
     def __init__(self, attention: nn.MultiheadAttention) -> None:
         super().__init__()
@@ -61,7 +62,7 @@ class SparseAttention(SparseModule):
         check_input(query, query.shape[-1], self.embed_dim)
         batched = query.ndim == 3
         same = query is key and key is value
-        first = (query,) if same else (query, key, value)
+        first: tuple[Tensor, ...] = (query,) if same else (query, key, value)
         if not batched:
             first = tuple(x[None] for x in first)
         elif not self.batch_first:
@@ -84,15 +85,13 @@ class SparseAttention(SparseModule):
         return (out if self.batch_first else out.transpose(0, 1)), weights
 
     def _project(self, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        whole = SparseLinear(self.kept("in_proj_weight"), None)
-        whole.register_buffer("bias", self.in_proj_bias)
-        if len(inputs) == 1:
-            return whole(inputs[0]).chunk(3, -1)
-        # Different inputs: all three projections of each are computed and one is taken.
-        return tuple(whole(x).chunk(3, -1)[index] for index, x in enumerate(inputs))
+        kept = self.kept("in_proj_weight")
+        every = [multiply(x, kept, self.in_proj_bias).chunk(3, -1) for x in inputs]
+        # For different inputs all three projections of each are computed, and one is taken.
+        return every[0] if len(every) == 1 else tuple(every[index][index] for index in range(3))
 
     def _heads(self, x: Tensor) -> Tensor:
-        return x.unflatten(-1, (self.num_heads, self.head_dim)).transpose(1, 2)
+        return x.view(*x.shape[:-1], self.num_heads, self.head_dim).transpose(1, 2)
 
     def extra_repr(self) -> str:
         """Sizes and sparsity, for `print`."""

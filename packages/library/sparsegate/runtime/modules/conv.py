@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -19,6 +21,8 @@ class SparseConv(SparseModule):
     >>> torch.allclose(SparseConv.of(conv)(x), conv(x), atol=1e-6)
     True
     """
+
+    bias: Tensor | None
 
     def __init__(self, conv: nn.Conv1d | nn.Conv2d) -> None:
         super().__init__()
@@ -81,16 +85,18 @@ class SparseConv(SparseModule):
         if not images.numel() or not len(kept.value):
             out = images.new_zeros(len(images), self.out_channels, *sizes)
             return out if self.bias is None else out + self.bias.view(-1, *[1] * self.dims)
-        return found(images).view(len(images), self.out_channels, *sizes)
+        return found(images, kept).view(len(images), self.out_channels, *sizes)
 
     def dense(self, x: Tensor) -> Tensor:
         """The output by torch, for compilers."""
-        convolve = F.conv1d if self.dims == 1 else F.conv2d
-        padding = self.padding
+        convolve: Any = F.conv1d if self.dims == 1 else F.conv2d
+        padding: Any = self.padding
         if self.padding_mode != "zeros":
             sides = [side for pair in reversed(_pads(self)) for side in pair]
-            x, padding = F.pad(x, sides, self.padding_mode), 0  # type: ignore[assignment]
-        return convolve(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+            x, padding = F.pad(x, sides, self.padding_mode), 0
+        settings = (self.stride, padding, self.dilation, self.groups)
+        out: Tensor = convolve(x, self.weight, self.bias, *settings)
+        return out
 
     def extra_repr(self) -> str:
         """Sizes and sparsity, for `print`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import finalize
 
 import torch
 from jaxtyping import Float, Int
@@ -64,31 +64,29 @@ class Kept:
 class Packed:
     """One layer packed for the kernels, in the forms that the batch sizes seen so far ask for."""
 
-    def __init__(self, kept: Kept, bias: Tensor | None, in_shape: Any, settings: Any) -> None:
-        self.kept = kept
-        self.chain = Chain([kept.layer(bias, in_shape, **settings)])
+    def __init__(self, layer: Layer) -> None:
+        self.chain = Chain([layer])
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def __call__(self, x: Tensor, kept: Kept) -> Tensor:
         """The layer's flat outputs."""
         if len(x) not in self.chain._form_for:
             found = self.chain.layers[0].__dict__
-            found["weights"] = self.kept.weights()  # what a layer computes from a dense weight
+            found["weights"] = kept.weights()  # what a layer computes from a dense weight
             self.chain._form(len(x))
             del found["weights"]  # 20 bytes for each
         return self.chain(x)
 
 
-_PACKED: WeakValueDictionary[Any, Packed] = WeakValueDictionary()
+_PACKED: dict[Any, Packed] = {}
 
 
 def packed(
     kept: Kept, bias: Tensor | None, in_shape: tuple[int, int, int], **settings: Any
 ) -> Packed:
-    """The layer of these weights, packed once; it lives as long as the tensor of the values does."""
+    """The layer of these weights, packed once; it is dropped together with the tensor of the values."""
     key = (kept.value.data_ptr(), 0 if bias is None else bias.data_ptr(), in_shape)
     found = _PACKED.get(key)
     if found is None:
-        found = _PACKED[key] = Packed(kept, bias, in_shape, settings)
-        owner: Any = kept.value
-        owner.__dict__.setdefault("sparsegate_packed", {})[key] = found
+        found = _PACKED[key] = Packed(kept.layer(bias, in_shape, **settings))
+        finalize(kept.value, _PACKED.pop, key, None)
     return found

@@ -24,6 +24,8 @@ class SparseLinear(SparseModule):
     error. Under `torch.compile` and `torch.export` it is the operator `sparsegate::linear`.
     """
 
+    bias: Tensor | None
+
     def __init__(self, kept: Kept, bias: Tensor | None, *, transposed: bool = False) -> None:
         super().__init__()
         self.out_features, self.in_features = kept.shape
@@ -49,17 +51,21 @@ class SparseLinear(SparseModule):
         self, x: Float[Tensor, "*batch in_features"]
     ) -> Float[Tensor, "*batch out_features"]:
         """The layer's output."""
-        kept = self.kept("weight")
-        if torch.compiler.is_compiling():
-            return sparse_linear(
-                x, kept.start, kept.column, kept.value, self.bias, self.in_features
-            )
-        check_input(x, x.shape[-1] if x.ndim else 0, self.in_features)
-        return _run(x, kept, self.bias)
+        if not torch.compiler.is_compiling():
+            check_input(x, x.shape[-1] if x.ndim else 0, self.in_features)
+        return multiply(x, self.kept("weight"), self.bias)
 
     def extra_repr(self) -> str:
         """Sizes and sparsity, for `print`."""
         return f"{self.in_features}, {self.out_features}, {self.kept('weight').sparsity:.1%} zeros{self.note}"
+
+
+def multiply(x: Tensor, kept: Kept, bias: Tensor | None) -> Tensor:
+    """`x @ weight.T + bias` for inputs with any leading dimensions; compilers see one operator."""
+    if torch.compiler.is_compiling():
+        made: Tensor = sparse_linear(x, kept.start, kept.column, kept.value, bias, kept.shape[1])
+        return made
+    return _run(x, kept, bias)
 
 
 def _run(x: Tensor, kept: Kept, bias: Tensor | None) -> Tensor:
@@ -68,7 +74,7 @@ def _run(x: Tensor, kept: Kept, bias: Tensor | None) -> Tensor:
     if not len(kept.value) or not tokens.numel():
         base = x.new_zeros(rows) if bias is None else bias
         return base.expand(*x.shape[:-1], rows).contiguous()
-    return packed(kept, bias, (columns, 1, 1))(tokens).view(*x.shape[:-1], rows)
+    return packed(kept, bias, (columns, 1, 1))(tokens, kept).view(*x.shape[:-1], rows)
 
 
 SCHEMA = (

@@ -13,7 +13,7 @@ from sparsegate_runtime.kernels import KERNELS
 
 from ..chain import VARIANT, CLayer
 from .kept import Kept
-from .linear import _run as linear
+from .linear import multiply
 from .sparse_module import SparseModule, check_input
 
 CELLS = {"RNN_TANH": 0, "RNN_RELU": 1, "LSTM": 2, "GRU": 3}
@@ -131,7 +131,7 @@ class SparseRecurrent(SparseModule):
         """One layer in one direction over all steps; the states are changed in place."""
         suffix = f"l{number}" + ("_reverse" if reverse else "")
         bias_in = getattr(self, f"bias_ih_{suffix}", None)
-        sums = linear(x, self.kept(f"weight_ih_{suffix}"), bias_in).contiguous()
+        sums = multiply(x, self.kept(f"weight_ih_{suffix}"), bias_in).contiguous()
         steps, images, rows = sums.shape
         out = x.new_empty(steps, images, self.hidden_size)
         if not out.numel():
@@ -216,4 +216,4 @@ class _Matrix:
 
 def fits_recurrent(module: nn.Module) -> bool:
     """Whether the kernels can run a module: LSTM, GRU or RNN without projections."""
-    return type(module) in (nn.LSTM, nn.GRU, nn.RNN) and module.proj_size == 0
+    return type(module) in (nn.LSTM, nn.GRU, nn.RNN) and not getattr(module, "proj_size", 0)

@@ -16,6 +16,7 @@ from .attention import SparseAttention, fits_attention
 from .conv import SparseConv
 from .linear import SparseLinear
 from .recurrent import SparseRecurrent, fits_recurrent
+from .sparse_module import SparseModule
 
 WORTH_TRYING = 0.3
 """Layers with fewer zeros than this stay dense without being measured."""
@@ -38,7 +39,7 @@ class Swap:
     """Why the layer stayed with torch without being measured."""
 
 
-def sparse_form(module: nn.Module) -> Callable[[Any], nn.Module] | str:
+def sparse_form(module: nn.Module) -> Callable[[Any], SparseModule] | str:
     """How to make the sparse form of a layer, or why there is none.
 
     >>> sparse_form(nn.Bilinear(2, 2, 2))

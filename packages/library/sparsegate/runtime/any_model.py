@@ -1,0 +1,163 @@
+"""`sg.sparse`: the fastest form of any model, captured whole or with its layers swapped."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from sparsegate.gates import check_finished
+
+from .choice import Choice
+from .measure import interleaved
+from .modules import Swap, sparse_form, swapped
+from .network import SparseNetwork
+from .network import sparse as sparse_network
+
+SECONDS = 0.5
+"""Time for the comparison of a captured network with a swapped one."""
+
+
+def sparse(
+    model: nn.Module,
+    example: Any,
+    *,
+    batches: Sequence[int] | None = None,
+    kernel: str | None = None,
+    choices: Path | str | Sequence[Choice] | None = None,
+) -> nn.Module:
+    """Returns a copy of a model for inference in which every layer runs dense or sparse, whichever is faster here.
+
+    >>> model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
+    >>> _ = model[0].weight.data.mul_(torch.rand(64, 64) < 0.05)
+    >>> fast = sparse(model, torch.zeros(1, 64), kernel="dense")
+    >>> fast(torch.zeros(3, 64)).shape
+    torch.Size([3, 10])
+
+    A network whose layers form chains is captured and runs as a `SparseNetwork`. Any other model is copied, and the
+    layers that gain are replaced by sparse ones; its own code runs, so `generate`, hooks and outputs of any kind work
+    as before. A model without any layer that gains comes back dense. `print` shows what was chosen for every layer,
+    and why.
+
+    Args:
+        model: the finished model; it is not changed.
+        example: one batch of the model's inputs: a tensor, a tuple of arguments, or a dict of keyword arguments. Layers
+            are timed on it, with torch's number of threads.
+        batches: batch sizes to measure, for a captured network; the nearest is used for any other.
+        kernel: one kernel for all layers that it can run: `chain`, `csr`, `triton`, `dense`, `packed`, `winograd`,
+            `winograd8`, or `hardwired`, which compiles a whole small network to C code with its weights in it.
+        choices: the choices of another network, or the file that `save_choices` wrote; nothing is measured then.
+    """
+    check_finished(model)
+    if isinstance(example, Tensor):
+        return _of_tensor(model, example, batches, kernel, choices)
+    args, kwargs = _arguments(example)
+    if batches is not None or choices is not None:
+        raise ValueError(
+            "batches and choices need a model that takes one tensor, got an example with several inputs; leave them out"
+        )
+    return _swapped(model, args, kwargs, kernel)
+
+
+def _of_tensor(
+    model: nn.Module, example: Tensor, batches: Any, kernel: str | None, choices: Any
+) -> nn.Module:
+    try:
+        captured = sparse_network(model, example, batches=batches, kernel=kernel, choices=choices)
+    except ValueError:
+        if batches is not None or kernel is not None or choices is not None or not example.ndim:
+            raise
+        _check_runs(model, example)
+        return _swapped(model, (example,), {}, None)
+    if batches is not None or kernel is not None or choices is not None:
+        return captured
+    return _faster(model, example, captured)
+
+
+def _faster(model: nn.Module, example: Tensor, captured: SparseNetwork) -> nn.Module:
+    """The captured network, or the swapped one where layers that could be sparse were left to torch and it is faster."""
+    run = {layer.name for choice in captured.choices for layer in choice.layers}
+    layers = {
+        name for name, module in captured.model.named_modules() if callable(sparse_form(module))
+    }
+    if layers <= run or example.device.type != "cpu":
+        return captured
+    other, report = _swap(model, (example,), {}, None)
+    if not any(change.kernel == "sparse" for change in report):
+        return captured
+    with torch.no_grad():
+        ways = {"captured": partial(captured, example), "swapped": partial(other, example)}
+        times = interleaved(ways, seconds=SECONDS)
+    return captured if times["captured"] <= times["swapped"] else other
+
+
+def _swapped(
+    model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], kernel: str | None
+) -> nn.Module:
+    if kernel not in (None, "chain", "dense"):
+        raise ValueError(
+            f"kernel={kernel!r} needs a model that is a chain of layers; this one runs by chain or dense"
+        )
+    return _swap(model, args, kwargs, kernel)[0]
+
+
+def _swap(
+    model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], kernel: str | None
+) -> tuple[nn.Module, list[Swap]]:
+    if kernel == "dense":
+        return model.eval().requires_grad_(False), []
+    made, report = swapped(model, args, kwargs, force=kernel == "chain")
+    # An attribute of this one module: its class, and with it the model's own code, stays as it is.
+    made.extra_repr = partial(str, swap_table(report))  # type: ignore[method-assign]
+    if not report:
+        warnings.warn("the model has no layer with a weight matrix; it runs by torch", stacklevel=3)
+    return made, report
+
+
+def swap_table(report: Sequence[Swap]) -> str:
+    """A line for each layer: its zeros, its times, what it runs by, and why it was left to torch."""
+    rows = [("layer", "kind", "zeros", "torch", "ours", "runs by")]
+    for change in report:
+        times = [
+            "" if time is None else f"{time:.3f} ms" for time in (change.dense_ms, change.sparse_ms)
+        ]
+        by = "torch" if change.kernel == "dense" else "sparse"
+        why = f" ({change.reason})" if change.reason else ""
+        rows.append((change.name, change.kind, f"{change.sparsity:.1%}", *times, by + why))
+    widths = [max(len(row[index]) for row in rows) for index in range(5)]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, [*widths, 0], strict=True)).rstrip()
+        for row in rows
+    ]
+    return "\n".join(lines)
+
+
+def _arguments(example: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    if isinstance(example, Mapping):
+        return (), dict(example)
+    if isinstance(example, tuple | list):
+        return tuple(example), {}
+    raise ValueError(
+        "expected one batch of the model's inputs: a tensor, a tuple of arguments or a dict of keyword arguments; got "
+        f"{type(example).__name__}"
+    )
+
+
+def _check_runs(model: nn.Module, example: Tensor) -> None:
+    """Raises ValueError if the model cannot run on the example."""
+    training = model.training
+    try:
+        with torch.no_grad():
+            model.eval()(example)
+    except Exception as error:
+        first = str(error).splitlines()[0] if str(error) else ""
+        raise ValueError(
+            f"the model cannot run on the example of shape {tuple(example.shape)}: {type(error).__name__}: {first}"
+        ) from error
+    finally:
+        model.train(training)
