@@ -1,4 +1,4 @@
-"""Makes `pip install .` install the packages of this clone, which no index need have."""
+"""Makes `pip install .` install the packages of this clone instead of published ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PACKAGES = Path(__file__).parent.resolve() / "packages"
 
 
 def local(name: str, folder: str, extras: str = "") -> str:
-    """The requirement that is met by a folder of this clone."""
+    """Returns a requirement on a package in a folder of this clone."""
     return f"{name}{extras} @ {(PACKAGES / folder).as_uri()}"
 
 

@@ -1,8 +1,8 @@
-"""Reads *.sparse.safetensors files with numpy alone: read(path) gives a dictionary of arrays.
+"""Reads *.sparse.safetensors files with numpy alone: read(path) returns a dictionary of arrays.
 
-Short and without dependencies on purpose, so that it can be ported. It trusts the file; sparsegate.load checks
-everything. numpy has neither bfloat16, which comes back as float32, nor float8, which comes back as
-its bytes.
+It is short and needs only numpy, so that it is easy to port. It trusts the file; sparsegate.load
+checks everything. numpy lacks bfloat16, which is returned as float32, and float8, which is
+returned as bytes.
 """
 
 import json
@@ -26,7 +26,7 @@ TYPES |= {"F32": "f4", "U64": "u8", "I64": "i8", "F64": "f8", "C64": "c8"}
 
 
 def read(path):
-    """All tensors of a file, by name."""
+    """Returns all tensors of a file, by name."""
     with open(path, "rb") as file:
         raw = file.read()
     length = int.from_bytes(raw[:8], "little")
@@ -34,17 +34,16 @@ def read(path):
     about = header.pop("__metadata__")
     assert (about["format"], about["version"]) == ("sparsegate", "1")
     stored = {}
-    for name, each in header.items():
-        begin, end = (8 + length + offset for offset in each["data_offsets"])
-        stored[name] = np.frombuffer(raw[begin:end], "<" + TYPES[each["dtype"]]).reshape(
-            each["shape"]
-        )
+    for name, info in header.items():
+        begin, end = (8 + length + offset for offset in info["data_offsets"])
+        array = np.frombuffer(raw[begin:end], "<" + TYPES[info["dtype"]])
+        stored[name] = array.reshape(info["shape"])
     entries = json.loads(about["tensors"])
     tensors = {}
     for name, entry in entries.items():
         if "same" not in entry:
             tensors[name] = widened(decode(name, entry, stored), entry["dtype"])
-    for name, array in stored.items():  # what decode has not taken is dense
+    for name, array in stored.items():  # decode has removed the parts of sparse tensors
         tensors[name] = widened(array, header[name]["dtype"])
     for name, entry in entries.items():
         if "same" in entry:
@@ -53,7 +52,7 @@ def read(path):
 
 
 def decode(name, entry, stored):
-    """One tensor from its parts, which are taken out of the stored arrays."""
+    """Decodes one tensor and removes its parts from the stored arrays."""
     take = lambda part, kind="<u1": stored.pop(f"{name}:{part}", np.zeros(0, kind))
     values = take("values", "<" + TYPES[entry["dtype"]])
     out = np.zeros(int(np.prod(entry["shape"])), values.dtype)
@@ -72,7 +71,7 @@ def decode(name, entry, stored):
 
 
 def positions(quotients, remainders, rice):
-    """The marked elements: gaps are quotients in unary and remainders in bit planes."""
+    """Decodes the indices of marked elements: unary quotients, and remainders in bit planes."""
     ends = np.flatnonzero(bits(quotients))
     gaps = (np.diff(ends, prepend=-1) - 1) << rice
     for bit, plane in enumerate(remainders.reshape(rice, -1) if rice else ()):
@@ -81,10 +80,10 @@ def positions(quotients, remainders, rice):
 
 
 def bits(array):
-    """Bytes as bits, the lowest first."""
+    """Unpacks bytes to bits, the lowest bit first."""
     return np.unpackbits(array, bitorder="little")
 
 
 def widened(array, kind):
-    """bfloat16 as the float32 whose upper half it is."""
+    """Converts bfloat16 to float32; other types are unchanged."""
     return (array.astype("<u4") << 16).view("<f4") if kind == "BF16" else array

@@ -1,4 +1,4 @@
-"""Builds the C kernels where there is a compiler; without one the package installs all the same."""
+"""Builds the C kernels. Without a compiler, the package installs without them."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 FOLDER = Path("sparsegate_runtime/kernels/csrc")
-DIRECT = Path("sparsegate_runtime/kernels/cpython")  # the one that needs Python's headers
+DIRECT = Path("sparsegate_runtime/kernels/cpython")  # needs Python's headers
 SOURCES, HEADERS = (sorted(str(path) for path in FOLDER.glob(ending)) for ending in ("*.c", "*.h"))
 FLAGS = ["-std=c11", "-O3", "-ffp-contract=fast", "-Wno-psabi", "-fvisibility=hidden"]
 OPENMP = ["-fopenmp"]
 
 
 class BuildKernels(build_ext):
-    """Builds with OpenMP, or without where the compiler has none; the library of kernels is no Python module."""
+    """Builds the kernels, which are a plain shared library, with OpenMP if the compiler has it."""
 
     def build_extension(self, ext: Extension) -> None:
-        """One go with OpenMP, a second without."""
+        """Tries with OpenMP first, then without."""
         if ext is direct:
             ext.extra_compile_args = FLAGS
             return super().build_extension(ext)
@@ -30,7 +30,7 @@ class BuildKernels(build_ext):
             super().build_extension(ext)
 
     def get_export_symbols(self, ext: Extension) -> list[str]:
-        """Nothing beyond what the sources mark, but for the one that is a Python module."""
+        """Exports only what the sources mark, and the init function of the Python module."""
         return super().get_export_symbols(ext) if ext is direct else list(ext.export_symbols)
 
 

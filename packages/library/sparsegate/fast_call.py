@@ -1,4 +1,4 @@
-"""A call of compiled code on a tensor without the usual microseconds in between."""
+"""Calls compiled C code on a tensor and saves the microseconds that a module call takes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from torch.nn.modules import module
 
 EXCHANGE = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
-"""How torch, from 2.10 on, lets others read and make tensors in C."""
+"""The interface of torch 2.10 and later for reading and making tensors in C."""
 _TORCH = (torch.Tensor, torch.is_grad_enabled, torch.get_num_threads)
 _GLOBAL_HOOKS = (module._global_forward_hooks, module._global_forward_pre_hooks)
 
@@ -21,12 +21,21 @@ def direct(
     shapes: tuple[tuple[int, ...], tuple[int, ...]],
     keep: object,
 ) -> Callable[[Any], Any] | None:
-    """Calls code as a module would, or answers NotImplemented; nothing where that cannot be done here.
+    """Makes a function that runs compiled code instead of calling `owner`.
 
-    The code is the address of a function (context, in, out, count, threads) with its context, or zero and the address
-    of hard-wired code; the shapes are those of one input and one output; `keep` lives as long as the call. It answers
-    NotImplemented where the module has to be called in full: with gradients, with hooks, with any other input than one
-    or more images of this shape in float32, contiguous, without torch's negative bit, and on the CPU.
+    The function returns NotImplemented if the module must be called in full: with gradients, with
+    hooks, or with an input that is not a contiguous float32 tensor on the CPU, without torch's
+    negative bit, of one or more images of the given shape.
+
+    Args:
+        owner: the module that the code computes.
+        code: the addresses of a function (context, in, out, count, threads) and of its context,
+            or zero and the address of hard-wired code.
+        shapes: the shapes of one input and of one output.
+        keep: an object that must live as long as the function.
+
+    Returns:
+        The function, or None if this installation has no direct calls or if a shape has a zero.
     """
     if MAKE is None or EXCHANGE is None or not all((*shapes[0], *shapes[1])):
         return None
@@ -36,7 +45,7 @@ def direct(
 def readable(
     x: torch.Tensor, memory_format: torch.memory_format = torch.contiguous_format
 ) -> torch.Tensor:
-    """The tensor as C code may read it: contiguous in this format, its negative bit resolved.
+    """Returns the tensor as C code can read it: contiguous, and with its negative bit resolved.
 
     Raises ValueError if the storage was freed while the tensor still has elements.
     """
@@ -49,7 +58,10 @@ def readable(
 
 
 def hooks_of(owner: torch.nn.Module) -> tuple[dict[Any, Any], ...]:
-    """Who is called with a module: dictionaries, its own and torch's for all modules, that stay the same objects."""
+    """Returns the dictionaries of the hooks of a module, and of torch's hooks for all modules.
+
+    The dictionaries stay the same objects, so a caller can keep them to see later hooks.
+    """
     return owner._forward_hooks, owner._forward_pre_hooks, *_GLOBAL_HOOKS
 
 
@@ -58,7 +70,7 @@ def _load() -> Callable[..., Callable[[Any], Any]] | None:
         made: Callable[..., Callable[[Any], Any]] = import_module(
             "sparsegate_runtime.kernels._direct"
         ).Direct
-    except ImportError:  # no compiler, or no headers of Python, at installation
+    except ImportError:  # the installation had no compiler or no Python headers
         return None
     return made
 

@@ -1,4 +1,4 @@
-"""The Triton kernels of gpu_augment: crop, resize, mirror, jitter and normalise images."""
+"""Triton kernels that crop, resize, mirror, jitter and normalize images, for `gpu_augment`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WIDEST = tl.constexpr(0.28768207245178085)  # log(4 / 3)
 @triton.jit
 @no_type_check
 def line(begin, length, at, COUNT: tl.constexpr):
-    """As `crop._matrix`: the centre of each new pixel, its reach, and its first old pixel."""
+    """Returns center, reach and first old pixel of each new pixel, as `crop._matrix` does."""
     step = length / COUNT
     reach = tl.maximum(step, 1.0)
     middle = begin + (at + 0.5) * step - 0.5
@@ -25,7 +25,7 @@ def line(begin, length, at, COUNT: tl.constexpr):
 @triton.jit
 @no_type_check
 def share_of(at, middle, reach, PIXELS: tl.constexpr):
-    """The weight of an old pixel in a new one; zero outside of the image."""
+    """Returns the weight of an old pixel in a new one, which is zero outside of the image."""
     share = tl.maximum(1 - tl.abs(at - middle) / reach, 0.0)
     return tl.where((at >= 0) & (at < PIXELS), share, 0.0)
 
@@ -33,15 +33,16 @@ def share_of(at, middle, reach, PIXELS: tl.constexpr):
 @triton.jit
 @no_type_check
 def colours(
-    images, crops, mirrors, image, at, smallest, MIRROR: tl.constexpr,
-    HEIGHT: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, TAPS: tl.constexpr,
+    images, crops, mirrors, image, at, smallest, MIRROR: tl.constexpr, HEIGHT: tl.constexpr,
+    WIDTH: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, TAPS: tl.constexpr,
 ):
-    """Red, green and blue of new pixels, as `RandomCrop` and `resized` compute them."""
+    """Computes red, green and blue of new pixels as `RandomCrop` and `resized` do."""
     area = smallest + (1 - smallest) * tl.load(crops + image * 4)
     wider = tl.exp((2 * tl.load(crops + image * 4 + 1) - 1) * WIDEST)
     down = HEIGHT * tl.minimum(tl.sqrt(area / wider), 1.0)
     right = WIDTH * tl.minimum(tl.sqrt(area * wider), 1.0)
-    top, left = (HEIGHT - down) * tl.load(crops + image * 4 + 2), (WIDTH - right) * tl.load(crops + image * 4 + 3)
+    top = (HEIGHT - down) * tl.load(crops + image * 4 + 2)
+    left = (WIDTH - right) * tl.load(crops + image * 4 + 3)
     at = tl.minimum(at, ROWS * COLUMNS - 1)  # the last block extends beyond the image
     middle_y, reach_y, first_y = line(top, down, at // COLUMNS, ROWS)
     middle_x, reach_x, first_x = line(left, right, at % COLUMNS, COLUMNS)
@@ -55,10 +56,11 @@ def colours(
         for right_by in tl.static_range(TAPS):
             x = first_x + right_by
             share = share_y * share_of(x, middle_x, reach_x, WIDTH)
-            place = pixels + y * WIDTH + tl.where(is_mirrored, WIDTH - 1 - x, x)
-            red += share * tl.load(place, mask=share > 0, other=0).to(tl.float32)
-            green += share * tl.load(place + HEIGHT * WIDTH, mask=share > 0, other=0).to(tl.float32)
-            blue += share * tl.load(place + 2 * HEIGHT * WIDTH, mask=share > 0, other=0).to(tl.float32)
+            old = pixels + y * WIDTH + tl.where(is_mirrored, WIDTH - 1 - x, x)
+            is_seen = share > 0
+            red += share * tl.load(old, mask=is_seen, other=0).to(tl.float32)
+            green += share * tl.load(old + HEIGHT * WIDTH, mask=is_seen, other=0).to(tl.float32)
+            blue += share * tl.load(old + 2 * HEIGHT * WIDTH, mask=is_seen, other=0).to(tl.float32)
             total += share
     return red / total, green / total, blue / total
 
@@ -66,10 +68,11 @@ def colours(
 @triton.jit(do_not_specialize_on_alignment=["images", "crops", "mirrors", "sums"])
 @no_type_check
 def brightness_kernel(
-    images, crops, mirrors, sums, smallest, MIRROR: tl.constexpr, HEIGHT: tl.constexpr, WIDTH: tl.constexpr,
-    ROWS: tl.constexpr, COLUMNS: tl.constexpr, TAPS: tl.constexpr, BLOCK: tl.constexpr,
+    images, crops, mirrors, sums, smallest,
+    MIRROR: tl.constexpr, HEIGHT: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr, TAPS: tl.constexpr, BLOCK: tl.constexpr,
 ):
-    """The sum of grey in each block of each new image; contrast changes around their mean."""
+    """Sums the gray levels of each block of each new image, for the mean that contrast needs."""
     image, at = tl.program_id(0), tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     red, green, blue = colours(
         images, crops, mirrors, image, at, smallest, MIRROR, HEIGHT, WIDTH, ROWS, COLUMNS, TAPS
@@ -82,17 +85,21 @@ def brightness_kernel(
 @no_type_check
 def view_kernel(
     images, crops, mirrors, sums, light, out, smallest, means, spreads,
-    MIRROR: tl.constexpr, HEIGHT: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
-    TAPS: tl.constexpr, BLOCK: tl.constexpr, LIGHT: tl.constexpr, BLOCKS: tl.constexpr,
+    MIRROR: tl.constexpr, HEIGHT: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr, TAPS: tl.constexpr, BLOCK: tl.constexpr, LIGHT: tl.constexpr,
+    BLOCKS: tl.constexpr,
 ):
-    """A block of each new image; the flags select random mirroring and jitter."""
+    """Computes a block of each new image. MIRROR and LIGHT select random flips and jitter."""
     image, at = tl.program_id(0), tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    parts = colours(images, crops, mirrors, image, at, smallest, MIRROR, HEIGHT, WIDTH, ROWS, COLUMNS, TAPS)
+    parts = colours(
+        images, crops, mirrors, image, at, smallest, MIRROR, HEIGHT, WIDTH, ROWS, COLUMNS, TAPS
+    )
     factor, rest = 1.0, tl.zeros_like(parts[0])
     if LIGHT:  # as `Jitter`
         blocks = tl.arange(0, BLOCKS)
         number = tl.num_programs(1)
-        mean = tl.sum(tl.load(sums + image * number + blocks, mask=blocks < number, other=0.0)) / (ROWS * COLUMNS)
+        greys = tl.load(sums + image * number + blocks, mask=blocks < number, other=0.0)
+        mean = tl.sum(greys) / (ROWS * COLUMNS)
         bright, contrast = tl.load(light + image * 3), tl.load(light + image * 3 + 1)
         colour = tl.load(light + image * 3 + 2)
         grey = RED * parts[0] + GREEN * parts[1] + BLUE * parts[2]

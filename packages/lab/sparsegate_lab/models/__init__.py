@@ -1,4 +1,4 @@
-"""The networks of the paper and its field, by name."""
+"""Networks of the paper and of the pruning literature, in a registry by name."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ MODELS: Registry[type[nn.Module]] = Registry(
         "resnet20": ResNet20,
     },
 )
-"""Each is built with `num_classes` and says in `image_shape` what it takes."""
+"""Every model takes `num_classes` and has its input's shape as `image_shape`."""
 
 register(MODELS)
 
 
 def matching_model(shapes: Shapes) -> tuple[str, int] | None:
-    """Name and number of classes of the registered model with these tensors, in any order."""
+    """Returns the name and the number of classes of the registered model with these tensors."""
     return match(MODELS, shapes)
 
 

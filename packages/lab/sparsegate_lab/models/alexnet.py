@@ -1,4 +1,4 @@
-"""AlexNet as in Caffe, with two groups in the second, fourth and fifth convolution."""
+"""AlexNet as in Caffe, with two groups in the second, fourth and fifth convolutions."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class AlexNet(nn.Module):
     #              for 1000 classes
     """
 
-    # Differs from Caffe's AlexNet: 1. torch's initial weights, not Gaussian ones. 2. images are RGB
-    # around zero; Caffe's weights expect BGR bytes, so permute and scale conv1 for those.
+    # Differs from Caffe's AlexNet: 1. The initial weights are torch's, not Gaussian. 2. Images are
+    # normalized RGB. Caffe's weights expect BGR bytes; permute and scale conv1 to use them.
     image_shape: ClassVar[tuple[int, int, int]] = (3, 227, 227)
 
     def __init__(self, num_classes: int = 1000) -> None:
@@ -28,9 +28,8 @@ class AlexNet(nn.Module):
         self.conv3 = nn.Conv2d(256, 384, 3, padding=1)
         self.conv4 = nn.Conv2d(384, 384, 3, padding=1, groups=2)
         self.conv5 = nn.Conv2d(384, 256, 3, padding=1, groups=2)
-        self.norm = nn.LocalResponseNorm(
-            5, alpha=1e-4, beta=0.75, k=1.0
-        )  # alpha is over a sum of five, as in Caffe
+        # As in Caffe, alpha is divided by the size, 5.
+        self.norm = nn.LocalResponseNorm(5, alpha=1e-4, beta=0.75, k=1.0)
         self.dropout = nn.Dropout(0.5)
         self.fc6 = nn.Linear(256 * 6 * 6, 4096)
         self.fc7 = nn.Linear(4096, 4096)
@@ -39,7 +38,7 @@ class AlexNet(nn.Module):
     def forward(
         self, image: Float[Tensor, "batch 3 height width"]
     ) -> Float[Tensor, "batch classes"]:
-        """The logits of a batch of images of 227x227 or 224x224 (equal sizes after one pool)."""
+        """Returns logits for images of 227x227 or 224x224, which are equal after one pooling."""
         hidden = _pooled(self.norm(F.relu(self.conv1(image))))
         hidden = _pooled(self.norm(F.relu(self.conv2(hidden))))
         hidden = F.relu(self.conv4(F.relu(self.conv3(hidden))))

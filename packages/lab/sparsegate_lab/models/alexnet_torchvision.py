@@ -1,4 +1,4 @@
-"""AlexNet as in torchvision, whose weights load by name: fewer filters, no normalisation."""
+"""AlexNet as in torchvision, with fewer filters than Caffe's and without normalization."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from torch import Tensor, nn
 
 
 class AlexNetTorchvision(nn.Module):
-    """Five convolutions and three fully connected layers, with torchvision's names.
+    """Five convolutions and three fully connected layers; torchvision's weights load by name.
 
     # 2 468 544 = 23 232 + 307 200 + 663 552 + 884 736 + 589 824 weights in convolutions
-    # 61 100 840 = 2 468 544 + 37 748 736 + 16 777 216 + 4 096 000 weights + 10 344 biases, for 1000 classes
+    # 61 100 840 = 2 468 544 + 37 748 736 + 16 777 216 + 4 096 000 weights + 10 344 biases,
+    #              for 1000 classes
     """
 
     image_shape: ClassVar[tuple[int, int, int]] = (3, 224, 224)
@@ -33,6 +34,6 @@ class AlexNetTorchvision(nn.Module):
         )
 
     def forward(self, image: Float[Tensor, "batch 3 224 224"]) -> Float[Tensor, "batch classes"]:
-        """The logits of a batch of images."""
+        """Returns the logits of a batch of images."""
         logits: Tensor = self.classifier(self.features(image).flatten(1))
         return logits

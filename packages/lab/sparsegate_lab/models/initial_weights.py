@@ -1,4 +1,4 @@
-"""Initialises deep networks as torchvision does."""
+"""Initializes deep networks as torchvision does."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from torch import nn
 
 
 def begin_(model: nn.Module) -> None:
-    """Initialises weights in place; torch's defaults are too small without normalisation."""
+    """Initializes weights in place; torch's defaults are too small without normalization."""
     layers = [module for module in model.modules() if isinstance(module, nn.Conv2d | nn.Linear)]
-    if layers[0].weight.is_meta:  # torch takes seconds to draw nothing
+    if layers[0].weight.is_meta:  # torch takes seconds to initialize meta tensors
         return
     for layer in layers:
         if isinstance(layer, nn.Conv2d):

@@ -24,7 +24,7 @@ class LeNet300(nn.Module):
         self.fc3 = nn.Linear(100, num_classes)
 
     def forward(self, image: Float[Tensor, "batch 1 28 28"]) -> Float[Tensor, "batch classes"]:
-        """The logits of a batch of images."""
+        """Returns the logits of a batch of images."""
         hidden = F.relu(self.fc1(image.flatten(1)))
         logits: Tensor = self.fc3(F.relu(self.fc2(hidden)))
         return logits

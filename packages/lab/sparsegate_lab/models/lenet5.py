@@ -10,13 +10,13 @@ from torch.nn import functional as F
 
 
 class LeNet5(nn.Module):
-    """Two 5x5 convolutions, each pooled, and two fully connected layers.
+    """Two 5x5 convolutions, both with pooling, and two fully connected layers.
 
     # 431 080 = 500 + 25 000 + 400 000 + 5 000 weights + 580 biases
     """
 
-    # Differs from Caffe's LeNet: 1. rectifiers after the convolutions (Caffe has none, the default of the
-    # paper's library has). They stand after the pooling, which gives the same result with a quarter of the work.
+    # Differs from Caffe's LeNet: 1. The convolutions have ReLUs, as is the default of the paper's
+    # library. The ReLUs follow the pooling: the result is the same, with a quarter of the work.
     image_shape: ClassVar[tuple[int, int, int]] = (1, 28, 28)
 
     def __init__(self, num_classes: int = 10) -> None:
@@ -27,7 +27,7 @@ class LeNet5(nn.Module):
         self.fc2 = nn.Linear(500, num_classes)
 
     def forward(self, image: Float[Tensor, "batch 1 28 28"]) -> Float[Tensor, "batch classes"]:
-        """The logits of a batch of images."""
+        """Returns the logits of a batch of images."""
         hidden = F.relu(F.max_pool2d(self.conv1(image), 2))
         hidden = F.relu(F.max_pool2d(self.conv2(hidden), 2))
         hidden = F.relu(self.fc1(hidden.flatten(1)))

@@ -1,4 +1,4 @@
-"""LeNet-5 with the biases and the rectifier of Lasagne, the paper's library."""
+"""LeNet-5 with the initial biases and the ReLU of Lasagne, the paper's library."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from .lenet5 import LeNet5
 
 
 class LeNet5Lasagne(LeNet5):
-    """The layers of `LeNet5`, with other initial biases and another gradient at zero.
+    """`LeNet5` with zero initial biases and a ReLU whose gradient at zero is one half.
 
-    A layer whose gates are all closed gives its biases and nothing else. Here these begin at zero, and there the
-    rectifier passes half of the gradient, so the gates can open; in `LeNet5` the units with negative biases are dead.
+    If all gates of a layer are closed, its outputs are its biases. Here they start at zero, where
+    the ReLU passes half of the gradient, so the gates can open. In `LeNet5`, units with negative
+    biases are dead.
     """
 
     # Differs from Lasagne: the initial weights are torch's.
@@ -25,8 +26,8 @@ class LeNet5Lasagne(LeNet5):
                 nn.init.zeros_(first)
 
     def forward(self, image: Float[Tensor, "batch 1 28 28"]) -> Float[Tensor, "batch classes"]:
-        """The logits of a batch of images."""
-        # The values are equal; what runs or exports a finished network knows the ordinary rectifier.
+        """Returns the logits of a batch of images."""
+        # Both give the same values. Runtimes and exporters support only the ordinary ReLU.
         rectify = half_rectifier if self.training else F.relu
         hidden = rectify(F.max_pool2d(self.conv1(image), 2))
         hidden = rectify(F.max_pool2d(self.conv2(hidden), 2))
@@ -36,7 +37,7 @@ class LeNet5Lasagne(LeNet5):
 
 
 def half_rectifier(x: Tensor) -> Tensor:
-    """The rectifier as Theano writes it, whose gradient at zero is one half.
+    """Computes ReLU as Theano does, with a gradient of one half at zero.
 
     >>> import torch
     >>> x = torch.tensor([-1.0, 0.0, 2.0], requires_grad=True)

@@ -11,13 +11,16 @@ from torch.nn import functional as F
 from .initial_weights import begin_
 
 WIDTHS = (16, 32, 64)
-BLOCKS = 3  # of two convolutions at each width: 1 + 3 * 3 * 2 + 1 = 20 layers
+BLOCKS = 3  # of two convolutions, for every width: 1 + 3 * 3 * 2 + 1 = 20 layers
 
 
 class ResNet20(nn.Module):
-    """Nineteen convolutions with BatchNorm and skip connections without weights, and one fully connected layer.
+    """Nineteen convolutions with BatchNorm, and one fully connected layer.
 
-    # 269 722 = 432 + 13 824 + 50 688 + 202 752 weights in convolutions + 640 + 10 in the head + 1 376 of BatchNorm
+    Skip connections have no weights.
+
+    # 269 722 = 432 + 13 824 + 50 688 + 202 752 weights in convolutions
+    #           + 640 + 10 in the head + 1 376 of BatchNorm
     """
 
     image_shape: ClassVar[tuple[int, int, int]] = (3, 32, 32)
@@ -33,14 +36,17 @@ class ResNet20(nn.Module):
         begin_(self)
 
     def forward(self, image: Float[Tensor, "batch 3 32 32"]) -> Float[Tensor, "batch classes"]:
-        """The logits of a batch of images."""
+        """Returns the logits of a batch of images."""
         hidden = self.blocks(F.relu(self.norm(self.conv(image))))
         logits: Tensor = self.head(F.adaptive_avg_pool2d(hidden, 1).flatten(1))
         return logits
 
 
 class Block(nn.Module):
-    """Two convolutions, added to what enters; where the width doubles, planes are halved and new channels are zero."""
+    """Two convolutions with a skip connection.
+
+    If the block widens, the skip connection halves the planes and adds channels of zeros.
+    """
 
     def __init__(self, entering: int, leaving: int) -> None:
         super().__init__()
@@ -53,8 +59,8 @@ class Block(nn.Module):
     def forward(
         self, image: Float[Tensor, "batch entering height width"]
     ) -> Float[Tensor, "batch leaving rows columns"]:
-        """The image after the block."""
+        """Returns the output of the block."""
         hidden = self.norm2(self.conv2(F.relu(self.norm1(self.conv1(image)))))
         skipped = image[:, :, :: self.stride, :: self.stride]
-        around = self.wider // 2  # half of the new channels before the others, half after
+        around = self.wider // 2  # half of the new channels come first, the other half last
         return F.relu(hidden + F.pad(skipped, (0, 0, 0, 0, around, around)))

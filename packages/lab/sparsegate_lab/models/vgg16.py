@@ -1,4 +1,4 @@
-"""VGG-16, for large images with torchvision's names and for small ones with BatchNorm."""
+"""VGG-16: torchvision's network for large images, and one with BatchNorm for small images."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from torch import Tensor, nn
 from .initial_weights import begin_
 
 STAGES = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
-"""Filters of the convolutions; each stage ends with a pool."""
+"""Filters of the convolutions; every stage ends with pooling."""
 
 
 class VGG16(nn.Module):
-    """Thirteen convolutions and three fully connected layers, with torchvision's names.
+    """Thirteen convolutions and three fully connected layers; torchvision's weights load by name.
 
-    # 138 357 544 = 14 710 464 weights in convolutions + 102 760 448 + 16 777 216 + 4 096 000 in fully connected layers
+    # 138 357 544 = 14 710 464 weights in convolutions
+    #               + 102 760 448 + 16 777 216 + 4 096 000 in fully connected layers
     #               + 4 224 + 9 192 biases, for 1000 classes
     """
 
@@ -34,7 +35,7 @@ class VGG16(nn.Module):
         begin_(self)
 
     def forward(self, image: Float[Tensor, "batch 3 224 224"]) -> Float[Tensor, "batch classes"]:
-        """The logits of a batch of images."""
+        """Returns the logits of a batch of images."""
         logits: Tensor = self.classifier(self.features(image).flatten(1))
         return logits
 
@@ -57,7 +58,7 @@ class VGG16Small(nn.Module):
         begin_(self)
 
     def forward(self, image: Float[Tensor, "batch 3 32 32"]) -> Float[Tensor, "batch classes"]:
-        """The logits of a batch of images."""
+        """Returns the logits of a batch of images."""
         logits: Tensor = self.classifier(self.features(image).flatten(1))
         return logits
 

@@ -25,12 +25,12 @@ def layer(num_rows, num_columns, keep, seed):
 def read(record, form, num_columns):
     """Row, column and value of all words of a program that are not zero, its biases, and its rows."""
     cut, side = form.cut, form.cut.side(num_columns)
-    words, tail = record[: form.used * cut.each], record[len(record) - form.tail :]
+    words, tail = record[: form.used * cut.chunk_size], record[len(record) - form.tail :]
     words = (
         words.view(np.uint32)
-        .reshape(cut.each // side, form.used, side)
+        .reshape(cut.chunk_size // side, form.used, side)
         .swapaxes(0, 1)
-        .reshape(-1, cut.each)
+        .reshape(-1, cut.chunk_size)
     )
     bias, firsts = tail[: cut.rows].view(np.float32), tail[cut.rows : 2 * cut.rows + 1]
     begin, rows = tail[2 * cut.rows + 2 :]
@@ -40,7 +40,7 @@ def read(record, form, num_columns):
         np.repeat(begin + np.arange(cut.rows), np.diff(firsts)), np.full(form.used - firsts[-1], -1)
     )
     is_word = words >> 16 > 0
-    row = np.repeat(row_of[:, None], cut.each, 1)[is_word]
+    row = np.repeat(row_of[:, None], cut.chunk_size, 1)[is_word]
     return row, (words & 0xFFFF)[is_word] // 2, (words >> 16)[is_word], bias[:rows], begin
 
 
@@ -56,7 +56,7 @@ def test_every_word_and_bias_is_found_again(num_rows, num_columns, keep, cut, se
     assume(cut.sizes(words.counts).sum() <= cut.threads)
     records, form = make(words, cut)
     assert records.shape == (cut.programs, form.lines * LINE)
-    assert (form.lines - 1) * LINE < form.used * cut.each + form.tail
+    assert (form.lines - 1) * LINE < form.used * cut.chunk_size + form.tail
     found, biases = [], []
     for record in records:
         row, column, value, bias, begin = read(record, form, num_columns)
@@ -77,6 +77,8 @@ def test_what_fills_a_chunk_is_zero_times_an_input_of_its_own_row(cut):
         12,
     )
     records, form = make(words, cut)
-    columns = (records[:, : form.used * cut.each].view(np.uint32) & 0xFFFF) // 2
+    columns = (records[:, : form.used * cut.chunk_size].view(np.uint32) & 0xFFFF) // 2
     assert set(columns.ravel()) <= {7, 9, 5, 0}
-    assert (np.count_nonzero(columns == 0, 1) % cut.each == 0).all()  # only whole chunks of no row
+    assert (
+        np.count_nonzero(columns == 0, 1) % cut.chunk_size == 0
+    ).all()  # only whole chunks of no row

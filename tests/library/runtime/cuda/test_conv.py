@@ -75,5 +75,5 @@ def test_channels_last_and_other_strides_are_taken():
 
 def test_wrong_channels_are_refused():
     packed = pack_conv(torch.ones(2, 3, 1, 1, device=DEVICE), None, relu=False, groups=2)
-    with pytest.raises(ValueError, match="wanted 6 inputs in axis 1"):
+    with pytest.raises(ValueError, match="expected 6 inputs in axis 1"):
         packed(torch.zeros(1, 5, 4, 4, device=DEVICE))

@@ -47,7 +47,7 @@ def test_large_layers_are_cut_for_all_multiprocessors_even_if_their_rows_differ(
     assert cut.programs == 132
     most = fullest(cut.sizes(counts), begins(cut, counts))
     assert most <= cut.threads
-    assert most * cut.each * cut.programs < 1.3 * counts.sum()
+    assert most * cut.chunk_size * cut.programs < 1.3 * counts.sum()
 
 
 @pytest.mark.parametrize("longest", [1, 5, 16, 200])

@@ -24,7 +24,7 @@ ONE = (
     Tile(8, 64, 1),
     Tile(1, 32, 2),
     Tile(2, 16, 1, shared=True),
-    Tile(16, 64, 1, shared=True, each=8),
+    Tile(16, 64, 1, shared=True, adjacent=8),
 )
 CUTS = (Cut(3, 2, 24, 8), Cut(1, 8, 8, 32), Cut(2, 4, 4, 16), Cut(2, 4, 12, 256))
 MANY = (
@@ -305,10 +305,10 @@ def test_a_layer_without_rows_or_columns_can_be_packed():
 
 def test_wrong_inputs_are_refused_before_anything_is_read():
     packed = pack(torch.eye(4, device=DEVICE), None, relu=False)
-    with pytest.raises(ValueError, match=r"wanted 4 inputs in axis -1, got the shape \(2, 5\)"):
+    with pytest.raises(ValueError, match=r"expected 4 inputs in axis -1, got the shape \(2, 5\)"):
         packed(torch.zeros(2, 5, device=DEVICE))
     with pytest.raises(
-        ValueError, match=r"wanted an input of .*float32.* got .*float16.*; convert"
+        ValueError, match=r"expected an input of .*float32.* got .*float16.*; convert"
     ):
         packed(torch.zeros(2, 4, device=DEVICE, dtype=torch.float16))
     with pytest.raises(ValueError, match=r"for inference, .* use torch.no_grad"):

@@ -3,14 +3,14 @@
 import pytest
 import torch
 
-from sparsegate.runtime.cuda.bands import cut
+from sparsegate.runtime.cuda.bands import make_bands
 from sparsegate.runtime.cuda.words import NARROW, WIDE, decode, encode, kind_of
 
 
 def words_of(weight):
     counts = (weight != 0).sum(1)
     assert (counts.diff() <= 0).all()
-    return encode(weight, cut(counts.numpy()))
+    return encode(weight, make_bands(counts.numpy()))
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])

@@ -1,4 +1,4 @@
-"""Bands: rows sorted by their number of kept weights, cut into few groups of one width each."""
+"""Divides rows, sorted by their number of kept weights, into a few bands of equal width."""
 
 from __future__ import annotations
 
@@ -9,33 +9,38 @@ import numpy as np
 import numpy.typing as npt
 
 NUM_BANDS = 8
-"""How many bands a layer has: their places travel as arguments of a kernel, which is faster than reading a table."""
+"""Bands of a layer. Kernels get them as arguments, which is faster than reading a table."""
 QUANTUM = 4
-"""Widths are multiples of it, so that a thread can load as many words at once."""
+"""Every width is a multiple of it, so that a thread can load this many words at once."""
 MAX_LEVELS = 128  # widths that are tried as ends of bands
 
 
 @dataclass(frozen=True)
 class Band:
-    """Consecutive rows, in sorted order, that all have room for `width` weights."""
+    """Consecutive sorted rows that have room for `width` words each."""
 
     row: int
-    """Its first row."""
+    """First row."""
     rows: int
-    """How many rows it has; 0 for a band that is not used."""
+    """Number of rows; 0 for an unused band."""
     width: int
-    """How many words each of its rows has, those of the padding included."""
+    """Words of each row, with padding."""
     start: int
-    """Where its first word is."""
+    """Index of the first word."""
 
 
-def cut(counts: npt.NDArray[np.int64], *, step: int = 1) -> tuple[Band, ...]:
-    """The bands that waste the fewest words, for counts that never rise, each a multiple of so many rows.
+def make_bands(counts: npt.NDArray[np.int64], *, step: int = 1) -> tuple[Band, ...]:
+    """Chooses the bands with the least padding.
 
-    >>> [(band.rows, band.width) for band in cut(np.array([100, 99, 8, 7, 0])) if band.rows]
+    >>> counts = np.array([100, 99, 8, 7, 0])
+    >>> [(band.rows, band.width) for band in make_bands(counts) if band.rows]
     [(2, 100), (2, 8), (1, 0)]
-    >>> [(band.rows, band.width) for band in cut(np.array([100, 99, 8, 7, 0]), step=4) if band.rows]
+    >>> [(band.rows, band.width) for band in make_bands(counts, step=4) if band.rows]
     [(4, 100), (1, 0)]
+
+    Args:
+        counts: words of every row, in descending order.
+        step: the number of rows of a band is a multiple of it, except for the last band.
     """
     widths = np.repeat(-(-counts[::step] // QUANTUM) * QUANTUM, step)[: len(counts)]
     firsts = _ends(widths) if len(counts) else []
@@ -49,7 +54,10 @@ def cut(counts: npt.NDArray[np.int64], *, step: int = 1) -> tuple[Band, ...]:
 
 
 def _ends(widths: npt.NDArray[np.int64]) -> list[int]:
-    """First rows of the best bands, by dynamic programming over the rows at which the width falls."""
+    """Finds the first rows of the best bands by dynamic programming.
+
+    Only rows at which the width falls can begin a band.
+    """
     falls = np.flatnonzero(np.diff(widths, prepend=-1))
     if len(falls) > MAX_LEVELS:
         falls = falls[np.unique(np.linspace(0, len(falls) - 1, MAX_LEVELS).astype(np.int64))]

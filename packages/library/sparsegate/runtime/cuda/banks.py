@@ -1,4 +1,4 @@
-"""Banks: the order of a row's words in which the threads of a warp read different banks of shared memory."""
+"""Orders the words of rows so that the threads of a warp read different banks of shared memory."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy.typing as npt
 Numbers = npt.NDArray[np.int64]
 
 BANKS = 32
-"""Of shared memory, each four bytes wide: two inputs. A warp has as many threads."""
+"""Banks of shared memory. Each is four bytes wide, which is two inputs. A warp has 32 threads."""
 
 
 def bank(column: Numbers) -> Numbers:
-    """Where an input of two bytes lies.
+    """Returns the bank that holds an input of two bytes.
 
     >>> bank(np.array([0, 1, 2, 64])).tolist()
     [0, 0, 1, 0]
@@ -21,33 +21,46 @@ def bank(column: Numbers) -> Numbers:
 
 
 def deal(
-    row_of: Numbers, thread: Numbers, column: Numbers, each: int
+    row_of: Numbers, thread: Numbers, column: Numbers, chunk_size: int
 ) -> tuple[Numbers, npt.NDArray[np.bool_]]:
-    """For every thread, `each` numbers of words of its row that lie in its warp, and which of them are not repetitions.
+    """Assigns words to threads with few bank conflicts.
 
-    `row_of` has the row of every thread, -1 for those without; `thread` is one of a word's row in the word's warp. In
-    each step the threads of a warp, in turns, take a word from a bank that no other has taken, or from the one of which
-    most are left. A thread whose row has run out repeats one of its words; one without a row gets -1.
+    In each step, the threads of a warp take one word after another. A thread takes a word from a
+    bank that no other thread has taken in this step, or from the bank with most words left. A
+    thread whose row has no word left repeats one of its words.
+
+    Args:
+        row_of: the row of every thread, -1 for threads without a row.
+        thread: for every word, a thread of its row in its warp.
+        column: the column of every word.
+        chunk_size: words per thread.
+
+    Returns:
+        For every thread the indices of its words, -1 if it has no row, and a mask that is false
+        for repeated words.
     """
     pool = _Pool(row_of.reshape(-1, BANKS), thread, column)
-    chosen = np.full((len(pool.own), each, BANKS), -1, np.int64)
+    chosen = np.full((len(pool.own), chunk_size, BANKS), -1, np.int64)
     is_word = np.zeros(chosen.shape, np.bool_)
-    for step in range(each):
+    for step in range(chunk_size):
         free = np.ones((len(pool.own), BANKS), np.bool_)
         for turn in range(BANKS):
-            lane = (5 * turn + step) % BANKS  # not always the same rows first
+            lane = (5 * turn + step) % BANKS  # a different row chooses first in every step
             chosen[:, step, lane], is_word[:, step, lane] = pool.take(lane, free)
-    return chosen.swapaxes(1, 2).reshape(-1, each), is_word.swapaxes(1, 2).reshape(-1, each)
+    return (
+        chosen.swapaxes(1, 2).reshape(-1, chunk_size),
+        is_word.swapaxes(1, 2).reshape(-1, chunk_size),
+    )
 
 
 class _Pool:
-    """The words of every row in every warp that has some of it, by bank."""
+    """The remaining words of every row, by warp and bank."""
 
     def __init__(self, row_of: Numbers, thread: Numbers, column: Numbers) -> None:
         keys, piece = np.unique(
             row_of[thread // BANKS, thread % BANKS] + (thread // BANKS << 32), return_inverse=True
         )
-        keys = np.append(keys, np.iinfo(np.int64).max)  # the last: of threads without words
+        keys = np.append(keys, np.iinfo(np.int64).max)  # the last key: threads without words
         self.order = np.append(np.lexsort((bank(column), piece)), -1)
         self.all = np.zeros((len(keys), BANKS), np.int64)
         np.add.at(self.all, (piece, bank(column)), 1)
@@ -59,7 +72,10 @@ class _Pool:
         self.warp = np.arange(len(row_of))
 
     def take(self, lane: int, free: npt.NDArray[np.bool_]) -> tuple[Numbers, npt.NDArray[np.bool_]]:
-        """One word for a lane of every warp, and whether it is a new one; marks its bank as taken."""
+        """Takes one word for a lane of every warp and marks its bank as taken.
+
+        Returns the indices of the words, and whether each is taken for the first time.
+        """
         own = self.own[:, lane]
         every, left = self.all[own], self.all[own] - self.taken[own]
         fresh = (left + (left > 0) * free * (1 << 20)).argmax(1)

@@ -1,4 +1,4 @@
-"""Triton kernel: chunks of sparse rows times one image."""
+"""Triton kernel that multiplies chunks of sparse rows by one image."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from triton.language.extra import cuda
 @triton.jit
 @no_type_check
 def own_sums(x, FAR: tl.constexpr, OWNERS: tl.constexpr, NEAR: tl.constexpr):
-    """What every owner has, added up: NEAR numbers side by side, FAR times, all owners' between them."""
+    """Sums the numbers of each owner, which has NEAR adjacent numbers in each of FAR groups."""
     if NEAR > 1:
         x = tl.sum(tl.reshape(x, [FAR * OWNERS, NEAR]), 1)
     if FAR > 1:
@@ -23,7 +23,7 @@ def own_sums(x, FAR: tl.constexpr, OWNERS: tl.constexpr, NEAR: tl.constexpr):
 @triton.jit
 @no_type_check
 def value_of(word, KIND: tl.constexpr):
-    """The upper half of a word, in fp32; the kinds are those of `triton_words`."""
+    """Returns the upper half of a word in fp32. `words.kind_of` defines KIND."""
     if KIND == 0:  # bf16 is the upper half of fp32
         value = (word & -65536).to(tl.float32, bitcast=True)
     else:
@@ -36,16 +36,18 @@ def value_of(word, KIND: tl.constexpr):
 @no_type_check
 def linear_chunks(
     x, records, out, num_columns, used, lines,
-    KIND: tl.constexpr, RELU: tl.constexpr, EACH: tl.constexpr, SLOTS: tl.constexpr, SIDE: tl.constexpr,
-    THREADS: tl.constexpr, ROWS: tl.constexpr, FAR: tl.constexpr, LANES: tl.constexpr, NEAR: tl.constexpr,
-    SHARED: tl.constexpr, TAIL: tl.constexpr, EARLY: tl.constexpr,
+    KIND: tl.constexpr, RELU: tl.constexpr, EACH: tl.constexpr, SLOTS: tl.constexpr,
+    SIDE: tl.constexpr, THREADS: tl.constexpr, ROWS: tl.constexpr, FAR: tl.constexpr,
+    LANES: tl.constexpr, NEAR: tl.constexpr, SHARED: tl.constexpr, TAIL: tl.constexpr,
+    EARLY: tl.constexpr,
 ):
     # fmt: on
-    """One image: every thread multiplies EACH words of one row; then LANES threads of each row add its chunks up.
+    """Multiplies a layer by one image.
 
-    A program's rows are neighbours, written by one warp: outputs that are scattered take a quarter of a microsecond
-    longer. All of its record is loaded before the image may be read. SLOTS is EACH, rounded up to a power of two;
-    nothing is left of slots that are too many when it is compiled. SIDE words of a thread lie side by side.
+    Every thread multiplies EACH words of one row. Then LANES threads of each row sum its chunks.
+    A program has consecutive rows, and one warp stores them: scattered stores take 0.25 us longer.
+    The program loads its whole record before it may read the image. SLOTS is EACH rounded up to a
+    power of two; the compiler removes the unused slots. SIDE words of a thread are adjacent.
     """
     if EARLY:
         cuda.gdc_launch_dependents()
@@ -53,7 +55,9 @@ def linear_chunks(
     lane = tl.arange(0, SLOTS * THREADS)
     is_word = (lane // SIDE % THREADS < used) & (lane < EACH * THREADS)
     at = lane // (THREADS * SIDE) * (used * SIDE) + lane % (THREADS * SIDE)
-    word = tl.load(records + program * (lines * 32) + at, mask=is_word, other=0, eviction_policy="evict_first")
+    word = tl.load(
+        records + program * (lines * 32) + at, mask=is_word, other=0, eviction_policy="evict_first"
+    )
     tail = records + (program + 1) * (lines * 32) - TAIL
     row = tl.arange(0, ROWS)
     bias = tl.load(tail + row).to(tl.float32, bitcast=True)
@@ -65,10 +69,10 @@ def linear_chunks(
     is_chunk = chunk < tl.load(firsts + 1)
     chunk = tl.where(is_chunk, chunk, 0)
     if EARLY:
-        cuda.gdc_wait()  # the weights above are there before the previous kernel has ended; x is not
+        cuda.gdc_wait()  # the previous kernel may still be writing x; the weights are complete
     column = tl.arange(0, SHARED)
     image = tl.load(x + column, mask=column < num_columns, other=0.0)
-    tl.debug_barrier()  # all of these loads are under way before the first is waited for
+    tl.debug_barrier()  # issues all of these loads before the first wait
     product = value_of(word, KIND) * tl.gather(image, (word & 0xFFFF) >> 1, 0).to(tl.float32)
     if EACH < SLOTS:
         product = tl.where(lane < EACH * THREADS, product, 0.0)

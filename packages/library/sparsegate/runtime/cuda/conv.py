@@ -1,4 +1,4 @@
-"""A sparse convolution on CUDA: kept weights in bands, gathered from a padded image by a Triton kernel."""
+"""Runs a sparse convolution on CUDA: packed weights read a padded image, without unfolding."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from torch.nn import functional as F
 
 from sparsegate.triton_call import Launch
 
-from .launch import begins_early, is_aligned, on_device, places
+from .launch import band_arguments, begins_early, is_aligned, on_device
 from .linear import PackedLinear, check_input, pack, unpack
 from .tile import Tile, power_of_two
 
-MAX_ELEMENTS = 1 << 30  # the kernel counts in 32 bits, and padding adds some
+MAX_ELEMENTS = 1 << 30  # the kernel has 32-bit indices, and padding adds elements
 FEW_PIXELS = 1024
-"""Up to these, programs of fewer pixels, so that there are more of them."""
-PAD_TILE = 1024  # elements that a program of the kernel pad writes
+"""At most this many output pixels are divided into smaller, and therefore more, programs."""
+PAD_TILE = 1024  # elements that a program of the kernel `pad` writes
 
 Pair = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class Geometry:
-    """Where a convolution looks."""
+    """Kernel size, stride, padding, dilation and groups of a convolution."""
 
     kernel: Pair
     stride: Pair = (1, 1)
@@ -35,7 +35,7 @@ class Geometry:
     groups: int = 1
 
     def out_size(self, height: int, width: int) -> Pair:
-        """Height and width of the outputs.
+        """Returns the height and width of the output.
 
         >>> Geometry(kernel=(3, 3), padding=(1, 1)).out_size(14, 14)
         (14, 14)
@@ -51,7 +51,7 @@ class Geometry:
 
 
 class PackedConv2d(nn.Module):
-    """A convolution, inference only, that stores and reads only its kept weights; made by `pack_conv`."""
+    """A convolution for inference that stores and reads only kept weights; `pack_conv` makes it."""
 
     def __init__(self, rows: PackedLinear, geometry: Geometry) -> None:
         super().__init__()
@@ -60,14 +60,14 @@ class PackedConv2d(nn.Module):
 
     @property
     def in_channels(self) -> int:
-        """Channels of the inputs."""
+        """Channels of the input."""
         ky, kx = self.geometry.kernel
         return self.rows.in_features // (ky * kx) * self.geometry.groups
 
     def forward(
         self, x: Float[Tensor, "batch channels y x"]
     ) -> Float[Tensor, "batch rows out_y out_x"]:
-        """The outputs, contiguous, channels before pixels."""
+        """Returns the output in contiguous NCHW format."""
         return conv(self, x)
 
 
@@ -81,7 +81,7 @@ def pack_conv(
     dilation: Pair = (1, 1),
     groups: int = 1,
 ) -> PackedConv2d:
-    """Packs a convolution's kept weights; every output channel is a row."""
+    """Packs the kept weights of a convolution; every output channel is a row."""
     kernel = (weight.shape[2], weight.shape[3])
     rows = pack(weight.flatten(1), bias, relu=relu, tile=Tile(1, 1, 1))
     return PackedConv2d(rows, Geometry(kernel, stride, padding, dilation, groups))
@@ -90,12 +90,18 @@ def pack_conv(
 def reference_conv(
     packed: PackedConv2d, x: Float[Tensor, "batch channels y x"]
 ) -> Float[Tensor, "batch rows out_y out_x"]:
-    """What `conv` computes, in plain PyTorch, on any device, in float64 before it is rounded."""
+    """Computes the result of `conv` with plain PyTorch in float64, on any device."""
     weight, bias = unpack(packed.rows)
-    look = packed.geometry
-    weight = weight.view(len(weight), -1, *look.kernel).double()
+    geometry = packed.geometry
+    weight = weight.view(len(weight), -1, *geometry.kernel).double()
     out = F.conv2d(
-        x.double(), weight, bias.double(), look.stride, look.padding, look.dilation, look.groups
+        x.double(),
+        weight,
+        bias.double(),
+        geometry.stride,
+        geometry.padding,
+        geometry.dilation,
+        geometry.groups,
     )
     return (out.relu() if packed.rows.relu else out).to(x.dtype)
 
@@ -103,12 +109,13 @@ def reference_conv(
 def conv(
     packed: PackedConv2d, x: Float[Tensor, "batch channels y x"], *, tile: Tile | None = None
 ) -> Float[Tensor, "batch rows out_y out_x"]:
-    """Convolves directly, without unfolding: pads once, then every weight adds a shifted piece of a plane."""
+    """Convolves without unfolding: pads the input, then every weight adds a shifted plane."""
     check_input(packed.rows, x, axis=1, size=packed.in_channels)
     out = x.new_empty(len(x), packed.rows.out_features, *packed.geometry.out_size(*x.shape[2:]))
     if max(x.numel(), out.numel()) > MAX_ELEMENTS:
         raise ValueError(
-            f"wanted at most {MAX_ELEMENTS} inputs and outputs, got {max(x.numel(), out.numel())}; split the batch"
+            f"expected at most {MAX_ELEMENTS} elements of input and output, "
+            f"got {max(x.numel(), out.numel())}; split the batch"
         )
     if out.numel():
         x = x.contiguous()
@@ -123,7 +130,7 @@ def conv(
 
 
 def choose_conv(num_words: int, out: Float[Tensor, "batch rows out_y out_x"]) -> Tile:
-    """A tile for so many kept weights and such outputs; its images are pixels."""
+    """Chooses a tile, whose `images` are pixels, for a number of words and a shape of output."""
     num_rows = out.shape[1]
     num_pixels = out.numel() // num_rows
     widest, pixels = (32, 64) if num_pixels <= FEW_PIXELS else (16, 256)
@@ -132,11 +139,11 @@ def choose_conv(num_words: int, out: Float[Tensor, "batch rows out_y out_x"]) ->
 
 
 class Plan:
-    """What is launched for images of one shape: the kernel that pads, and the one that convolves."""
+    """Launches the kernels `pad` and `conv` for inputs of one shape."""
 
     def __init__(self, packed: PackedConv2d, x: Tensor, out: Tensor, tile: Tile) -> None:
-        rows, look, early = packed.rows, packed.geometry, begins_early(x.device)
-        (top, left), (height, width) = look.padding, x.shape[2:]
+        rows, geometry, early = packed.rows, packed.geometry, begins_early(x.device)
+        (top, left), (height, width) = geometry.padding, x.shape[2:]
         self.padded = (*x.shape[:2], height + 2 * top, width + 2 * left)
         grid = (-(-prod(self.padded) // PAD_TILE), 1)
         constants = {"BLOCK": PAD_TILE, "EARLY": early}
@@ -144,7 +151,7 @@ class Plan:
             "sparsegate.runtime.cuda.conv_kernels", "pad", grid, constants, {"launch_pdl": early}
         )
         self.pad_sizes = (prod(self.padded), height, width, top, left, *self.padded[2:])
-        self.bands, programs = places(rows.bands, tile.rows)
+        self.bands, programs = band_arguments(rows.bands, tile.rows)
         num_pixels = out.shape[0] * out.shape[2] * out.shape[3]
         sizes = (
             rows.out_features,
@@ -153,24 +160,23 @@ class Plan:
             prod(self.padded[2:]),
             self.padded[3],
         )
-        looks = (packed.in_channels, rows.out_features // look.groups, *look.stride, *look.dilation)
-        self.sizes = (*sizes, *looks)
+        group_rows = rows.out_features // geometry.groups
+        steps = (*geometry.stride, *geometry.dilation)
+        self.sizes = (*sizes, packed.in_channels, group_rows, *steps)
         fixed = {
             "KIND": rows.kind,
             "RELU": rows.relu,
-            "KERNEL_Y": look.kernel[0],
-            "KERNEL_X": look.kernel[1],
+            "KERNEL_Y": geometry.kernel[0],
+            "KERNEL_X": geometry.kernel[1],
         }
         fixed |= {"ROWS": tile.rows, "WIDTH": tile.width, "PIXELS": tile.images}
         fixed |= {"NUM_BANDS": len(rows.bands), "EARLY": early}
-        grid, options = (
-            (programs, -(-num_pixels // tile.images)),
-            {"num_warps": tile.warps, "launch_pdl": early},
-        )
+        grid = (programs, -(-num_pixels // tile.images))
+        options = {"num_warps": tile.warps, "launch_pdl": early}
         self.convolve = Launch("sparsegate.runtime.cuda.conv_kernels", "conv", grid, fixed, options)
 
     def __call__(self, packed: PackedConv2d, x: Tensor, out: Tensor) -> None:
-        """Fills the outputs."""
+        """Fills `out`."""
         rows = packed.rows
         if packed.geometry.padding != (0, 0):
             wide = x.new_empty(self.padded)

@@ -1,4 +1,4 @@
-"""Triton kernels: sparse rows times one image or several."""
+"""Triton kernels that multiply bands of sparse rows by one image or by several."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from triton.language.extra import cuda
 
 @triton.jit
 @no_type_check
-def place(program, bands, ROWS: tl.constexpr, NUM_BANDS: tl.constexpr):
-    """Where a program works: its first row, how many rows are left there, its first word, and the width of its rows.
+def locate(program, bands, ROWS: tl.constexpr, NUM_BANDS: tl.constexpr):
+    """Finds the rows of a program.
 
-    Rows and width of every band come as arguments, so nothing is read before the weights. A number n comes as 16 n + 2:
-    Triton would compile anew for each that is 1 or a multiple of 16.
+    Returns its first row, the rows left in the band, its first word and the width of its rows.
+    Rows and widths of bands are arguments, so the weights are the first thing that is read. A
+    number n is passed as 16 n + 2, because Triton compiles another kernel for 1 and for multiples
+    of 16.
     """
     row = 0
     start = 0
@@ -31,14 +33,14 @@ def place(program, bands, ROWS: tl.constexpr, NUM_BANDS: tl.constexpr):
         rows = tl.where(is_later, bands[2 * i] >> 4, rows)
         width = tl.where(is_later, bands[2 * i + 1] >> 4, width)
     inside = (program - first) * ROWS
-    # times 4: the compiler sees that rows begin at multiples of 16 bytes
+    # Times 4, so that the compiler knows that rows begin at multiples of 16 bytes.
     return row + inside, rows - inside, (start + inside * width) * 4, width * 4
 
 
 @triton.jit
 @no_type_check
 def fetch(columns, values, at, mask, KIND: tl.constexpr):
-    """Stored weights as they are in memory: one tile of words, twice, or columns and values."""
+    """Loads stored weights: columns and values, or whole words twice."""
     column = tl.load(columns + at, mask=mask, other=0)
     if KIND >= 2:
         value = tl.load(values + at, mask=mask, other=0.0)
@@ -50,7 +52,7 @@ def fetch(columns, values, at, mask, KIND: tl.constexpr):
 @triton.jit
 @no_type_check
 def decode(column, value, KIND: tl.constexpr):
-    """Columns, and values in fp32; the kinds are those of `triton_words`."""
+    """Returns columns, and values in fp32. `words.kind_of` defines KIND."""
     if KIND == 0:  # bf16 is the upper half of fp32
         spot = column & 0xFFFF
         weight = (column & -65536).to(tl.float32, bitcast=True)
@@ -66,7 +68,10 @@ def decode(column, value, KIND: tl.constexpr):
 @triton.jit
 @no_type_check
 def look_up(x, whole, spot, here, SHARED: tl.constexpr):
-    """The inputs at these spots, from memory or from a copy of all of them in shared memory; nothing elsewhere."""
+    """Loads the inputs at the columns `spot`, zero where `here` is false.
+
+    If SHARED, `whole` holds a copy of all inputs in shared memory; otherwise x is read.
+    """
     if SHARED > 0:
         seen = tl.where(here, tl.gather(whole, spot, 0), 0.0)
     else:
@@ -79,20 +84,23 @@ def look_up(x, whole, spot, here, SHARED: tl.constexpr):
 @no_type_check
 def linear_one(
     x, columns, values, bias, order, out, bands, num_columns,
-    KIND: tl.constexpr, RELU: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr, NUM_BANDS: tl.constexpr,
-    EARLY: tl.constexpr, SHARED: tl.constexpr, STEP: tl.constexpr, LANES: tl.constexpr, ONCE: tl.constexpr,
+    KIND: tl.constexpr, RELU: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr,
+    NUM_BANDS: tl.constexpr, EARLY: tl.constexpr, SHARED: tl.constexpr, STEP: tl.constexpr,
+    LANES: tl.constexpr, ONCE: tl.constexpr,
 ):
     # fmt: on
-    """One image: every program adds up ROWS rows, WIDTH weights at a time, or all of them at ONCE.
+    """Multiplies a layer by one image: ROWS rows per program, WIDTH words of each at a time.
 
-    All tiles of weights are flat: in two dimensions the compiler would lay the words out along a row and what they
-    point to along a column, and carry everything from one to the other through shared memory. A tile has STEP words of
-    every row, then the next STEP of every row, so that a row stays with the same LANES threads. It is also written by
-    them, as a tile of LANES equal rows of which one is stored: outputs in one dimension would go through shared memory.
+    If ONCE, all words of a row fit into WIDTH. Blocks of words are one-dimensional. In two
+    dimensions the compiler would lay words out along rows and their inputs along columns, and
+    would move everything between the two through shared memory. A block has STEP words of every
+    row, then the next STEP of every row, so that the same LANES threads keep a row. These threads
+    also store it, as a block of LANES equal rows of which one is stored, because one-dimensional
+    outputs would go through shared memory.
     """
     if EARLY:
         cuda.gdc_launch_dependents()
-    row, rows, start, width = place(tl.program_id(0), bands, ROWS, NUM_BANDS)
+    row, rows, start, width = locate(tl.program_id(0), bands, ROWS, NUM_BANDS)
     lane = tl.arange(0, ROWS * WIDTH)
     k = lane // (ROWS * STEP) * STEP + lane % STEP
     is_row = lane // STEP % ROWS < rows
@@ -103,12 +111,12 @@ def linear_one(
     target = tl.load(order + row + which, mask=which < rows, other=0)
     total = tl.load(bias + row + which, mask=which < rows, other=0.0)
     if EARLY:
-        cuda.gdc_wait()  # the weights above are there before the previous kernel has ended; x is not
+        cuda.gdc_wait()  # the previous kernel may still be writing x; the weights are complete
     whole = x
     if SHARED > 0:
         everything = tl.arange(0, SHARED)
         whole = tl.load(x + everything, mask=everything < num_columns, other=0.0)
-        tl.debug_barrier()  # all of these loads are under way before the first is waited for
+        tl.debug_barrier()  # issues all of these loads before the first wait
     if ONCE:
         spot, weight = decode(column, value, KIND)
         product = weight * look_up(x, whole, spot, here, SHARED)
@@ -129,7 +137,8 @@ def linear_one(
         total = tl.maximum(total, 0.0, propagate_nan=tl.PropagateNan.ALL)
     to = out + tl.broadcast_to(target[None, :], [LANES, ROWS])
     is_first = (tl.arange(0, LANES) == 0)[:, None] & (which < rows)[None, :]
-    tl.store(to, tl.broadcast_to(total[None, :], [LANES, ROWS]).to(out.dtype.element_ty), mask=is_first)
+    total = tl.broadcast_to(total[None, :], [LANES, ROWS])
+    tl.store(to, total.to(out.dtype.element_ty), mask=is_first)
 
 
 # fmt: off
@@ -137,14 +146,17 @@ def linear_one(
 @no_type_check
 def linear_many(
     x, columns, values, bias, order, out, bands, num_columns, num_rows, num_images, x_row,
-    KIND: tl.constexpr, RELU: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr, IMAGES: tl.constexpr,
-    NUM_BANDS: tl.constexpr, EARLY: tl.constexpr, SPREAD: tl.constexpr,
+    KIND: tl.constexpr, RELU: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr,
+    IMAGES: tl.constexpr, NUM_BANDS: tl.constexpr, EARLY: tl.constexpr, SPREAD: tl.constexpr,
 ):
     # fmt: on
-    """A panel of IMAGES images: x is [panel][column][image] if SPREAD, otherwise [image][column]."""
+    """Multiplies a layer by a panel of IMAGES images.
+
+    The axes of x are [panel][column][image] if SPREAD, and [image][column] otherwise.
+    """
     if EARLY:
         cuda.gdc_launch_dependents()
-    row, rows, start, width = place(tl.program_id(0), bands, ROWS, NUM_BANDS)
+    row, rows, start, width = locate(tl.program_id(0), bands, ROWS, NUM_BANDS)
     which = tl.arange(0, ROWS)
     is_row = which < rows
     start += which * width
@@ -170,7 +182,7 @@ def linear_many(
         k = begin + WIDTH + tl.arange(0, WIDTH)
         mask = is_row[:, None] & (k[None, :] < width)
         column, value = fetch(columns, values, start[:, None] + k[None, :], mask, KIND)
-        if SPREAD:  # whole vectors of images; those past the last are there, as zeros
+        if SPREAD:  # loads whole vectors of images; the last panel is padded with zeros
             at = spot[:, :, None] * IMAGES + image[None, None, :]
             seen = tl.load(x + at, mask=here[:, :, None], other=0.0)
         else:
@@ -193,7 +205,7 @@ def spread(
     COLUMNS: tl.constexpr, IMAGES: tl.constexpr, EARLY: tl.constexpr,
 ):
     # fmt: on
-    """Puts a column's images side by side: [image][column] becomes [panel][column][image], the last panel filled."""
+    """Transposes [image][column] to [panel][column][image] and pads the last panel with zeros."""
     if EARLY:
         cuda.gdc_launch_dependents()
         cuda.gdc_wait()
@@ -201,8 +213,7 @@ def spread(
     column = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
     image = panel * IMAGES + tl.arange(0, IMAGES)
     is_column = (column < num_columns)[None, :]
-    tile = tl.load(
-        x + image[:, None] * x_row + column[None, :], mask=is_column & (image < num_images)[:, None], other=0.0
-    )
+    is_input = is_column & (image < num_images)[:, None]
+    tile = tl.load(x + image[:, None] * x_row + column[None, :], mask=is_input, other=0.0)
     to = (panel * num_columns + column)[None, :] * IMAGES + tl.arange(0, IMAGES)[:, None]
     tl.store(out + to, tile, mask=is_column)

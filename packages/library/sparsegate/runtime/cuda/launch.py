@@ -1,4 +1,4 @@
-"""What the launches of sparse layers have in common."""
+"""Device facts and grid sizes for launching the kernels of sparse layers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from .bands import QUANTUM, Band
 
 @cache
 def begins_early(device: torch.device) -> bool:
-    """Whether a kernel can load weights while the one before it still runs (programmatic dependent launch)."""
+    """Whether a kernel can load weights while the previous kernel runs.
+
+    This is programmatic dependent launch, of compute capability 9.0 and later.
+    """
     return (
         device.type == "cuda"
         and torch.version.hip is None
@@ -23,24 +26,27 @@ def begins_early(device: torch.device) -> bool:
 
 
 def is_aligned(x: Tensor) -> bool:
-    """Whether it begins where 16 bytes can be loaded at once; Triton compiles another kernel if not."""
+    """Whether the address is a multiple of 16 bytes; Triton compiles another kernel if not."""
     return x.data_ptr() % 16 == 0
 
 
 def on_device(x: Tensor) -> AbstractContextManager[Any]:
-    """Triton launches on the current device: makes it the tensor's."""
+    """Makes the tensor's device the current one, on which Triton launches."""
     is_there = not x.is_cuda or x.device.index == torch.cuda.current_device()
     return nullcontext() if is_there else torch.cuda.device(x.device)
 
 
 def settle(x: Tensor) -> None:
-    """Waits until weights are written: kernels that begin early would read them before."""
+    """Waits until weights are written, because kernels that begin early do not wait for them."""
     if x.is_cuda:
         torch.cuda.synchronize(x.device)
 
 
-def places(bands: tuple[Band, ...], rows: int) -> tuple[tuple[int, ...], int]:
-    """Rows and width of every band, as the kernels take them, and how many programs of so many rows there are."""
+def band_arguments(bands: tuple[Band, ...], rows: int) -> tuple[tuple[int, ...], int]:
+    """Encodes the rows and widths of bands for `kernels.locate`.
+
+    Also returns the number of programs if each has at most `rows` rows.
+    """
     numbers = [number for band in bands for number in (band.rows, band.width // QUANTUM)]
     return tuple(16 * number + 2 for number in numbers), sum(
         -(-band.rows // rows) for band in bands
@@ -49,7 +55,7 @@ def places(bands: tuple[Band, ...], rows: int) -> tuple[tuple[int, ...], int]:
 
 @cache
 def multiprocessors(device: torch.device) -> int:
-    """How many programs can run at once, each with all of a multiprocessor; 1 where there is no GPU."""
+    """Number of multiprocessors of the GPU; 1 for any other device."""
     return (
         torch.cuda.get_device_properties(device).multi_processor_count
         if device.type == "cuda"
@@ -58,10 +64,11 @@ def multiprocessors(device: torch.device) -> int:
 
 
 def filled(programs: int, multiprocessors: int) -> int:
-    """At least so many programs, to fill all multiprocessors, or a half, a third ... of them, evenly.
+    """Rounds a number of programs up so that they spread evenly over the multiprocessors.
 
-    The programs of a kernel that begins early go to any multiprocessor that has room: where the kernel before it has
-    left gaps, two seem to share one, which takes up to twice as long.
+    The result is a multiple of `multiprocessors`, or a half, a third ... of it. Programs of a
+    kernel that begins early go to any multiprocessor with room. If the previous kernel leaves
+    gaps, two programs seem to share a multiprocessor, which takes up to twice as long.
 
     >>> filled(128, 132), filled(64, 132), filled(250, 132), filled(4, 1)
     (132, 66, 264, 4)

@@ -1,4 +1,4 @@
-"""A sparse linear layer on CUDA: its kept weights in bands, multiplied by Triton kernels."""
+"""Packs a sparse linear layer for CUDA and multiplies it with Triton kernels."""
 
 from __future__ import annotations
 
@@ -12,31 +12,37 @@ from torch import Tensor, nn
 
 from sparsegate.triton_call import Launch
 
-from .bands import Band
-from .bands import cut as cut_bands
+from .bands import Band, make_bands
 from .chunks import Format, Words, make
 from .cut import Cut, choose_cut, fits
-from .launch import begins_early, filled, is_aligned, multiprocessors, on_device, places, settle
+from .launch import (
+    band_arguments,
+    begins_early,
+    filled,
+    is_aligned,
+    multiprocessors,
+    on_device,
+    settle,
+)
 from .tile import Tile, choose, power_of_two
 from .words import KINDS, decode, encode, kind_of
 
 KERNELS = "sparsegate.runtime.cuda.kernels"
 CHUNK_KERNELS = "sparsegate.runtime.cuda.chunk_kernels"
 
-USUAL_MULTIPROCESSORS = (
-    132  # of an H100 or H200, for layers that are packed before they are moved to the GPU
-)
-SPREAD_TILE = 2048  # elements that a program of the kernel spread moves
+USUAL_MULTIPROCESSORS = 132
+"""Multiprocessors of an H100 or H200, for layers that are packed on the CPU."""
+SPREAD_TILE = 2048  # elements that a program of the kernel `spread` moves
 
 
 class PackedLinear(nn.Module):
-    """A linear layer, inference only, that stores and reads only its kept weights; made by `pack`.
+    """A linear layer for inference that stores and reads only kept weights; `pack` makes it.
 
-    In bf16 and fp16 a kept weight takes 4 bytes, a word of its value and its column; in fp32 it takes 6. More than
-    65,536 inputs take 32-bit columns. Sums are in fp32. Rows are padded a little, with zero times the row's last input.
+    A kept weight takes 4 bytes in bf16 and fp16, and 6 bytes in fp32. With more than 65,536
+    inputs, columns have 32 bits. Sums are in fp32. Rows are padded with zeros.
 
-    Words are held twice where one image is faster in another order than several: as `chunks` too, which are no part of
-    the state, and are made anew when it is loaded.
+    If one image is faster with chunks than with bands, the layer stores the weights a second time
+    as `chunks`. They are not in the state dict, and loading a state dict makes them again.
     """
 
     columns: Tensor
@@ -68,30 +74,33 @@ class PackedLinear(nn.Module):
 
     @property
     def num_words(self) -> int:
-        """Stored weights, those of the padding included."""
+        """Stored words, with padding."""
         return self.columns.numel()
 
     @property
     def num_bytes(self) -> int:
-        """What is read for several images: weights, their columns, biases and the order of the rows."""
-        return sum(each.nbytes for each in self.buffers()) - self.chunks.nbytes
+        """Bytes that are read for several images: words, biases and the order of the rows."""
+        return sum(buffer.nbytes for buffer in self.buffers()) - self.chunks.nbytes
 
     @property
     def num_bytes_of_one(self) -> int:
-        """What is read for one image."""
+        """Bytes that are read for one image."""
         return self.chunks.nbytes if self.format else self.num_bytes
 
     def tile(self, x: Float[Tensor, "batch columns"]) -> Tile:
-        """How the work is cut for so many images."""
+        """Chooses the tile for a batch."""
         return choose(self.bands[0].width, self.out_features, len(x), _image_bytes(x))
 
     def forward(self, x: Float[Tensor, "*batch columns"]) -> Float[Tensor, "*batch rows"]:
-        """The outputs, in the order of the rows that were packed."""
+        """Returns the outputs, in the original order of the rows."""
         return linear(self, x)
 
     def extra_repr(self) -> str:
         """Shape and storage, for print."""
-        return f"{self.in_features}, {self.out_features}, relu={self.relu}, words={self.num_words}, bytes={self.num_bytes}"
+        return (
+            f"{self.in_features}, {self.out_features}, relu={self.relu}, "
+            f"words={self.num_words}, bytes={self.num_bytes}"
+        )
 
 
 def _settle(packed: PackedLinear, _: Any) -> None:
@@ -112,21 +121,29 @@ def pack(
     relu: bool,
     tile: Tile | None = None,
 ) -> PackedLinear:
-    """Packs a layer's kept weights, the longest rows first, into bands of rows of one width, for the tile of one image.
-
-    Without a tile, also into chunks, for one image, where those are faster.
+    """Packs the kept weights of a layer.
 
     >>> pack(torch.tensor([[0.0, 2.0], [0.0, 0.0]]), None, relu=False)
     PackedLinear(2, 2, relu=False, words=4, bytes=40)
+
+    Args:
+        weight: dense weights; zeros are not stored.
+        bias: biases, or None for zeros.
+        relu: whether a ReLU follows the layer.
+        tile: the tile of one image that bands are made for. Without it, one is chosen, and the
+            weights are packed into chunks too if these are faster for one image.
+
+    Raises:
+        ValueError: the dtype is not bf16, fp16 or fp32.
     """
-    kind_of(weight.dtype, weight.shape[1])  # says what cannot be packed
+    kind_of(weight.dtype, weight.shape[1])  # raises for dtypes that the kernels do not take
     counts = (weight != 0).sum(1)
     order = counts.argsort(descending=True, stable=True)
     ranked = counts[order].cpu().numpy()
     best = tile or choose(
         int(counts.max()) if len(counts) else 0, len(weight), 1, _image_bytes(weight)
     )
-    bands = cut_bands(ranked, step=best.rows)  # no program of one image is left with few rows
+    bands = make_bands(ranked, step=best.rows)  # every program for one image has all its rows
     columns, values = encode(weight.detach()[order], bands)
     bias = weight.new_zeros(len(weight)) if bias is None else bias.detach()
     buffers = {
@@ -144,17 +161,21 @@ def pack(
 
 @torch.no_grad()
 def add_chunks(packed: PackedLinear, *, cut: Cut | None = None) -> None:
-    """Makes the chunks of a layer, in place, if its weights can be cut so; any that it had are gone."""
+    """Packs the weights of a layer into chunks, in place, and replaces previous chunks.
+
+    Without a cut, one is chosen; the layer has no chunks if none fits. Raises ValueError if the
+    given cut has no room for the layer.
+    """
     weight, bias = unpack(packed)
     row, column = weight.nonzero(as_tuple=True)
     value = weight[row, column].view(torch.int16)
-    row, column, value, bias = (each.cpu() for each in (row, column, value, bias))
-    words = Words(row.numpy(), column.numpy(), value.numpy(), bias.numpy(), packed.in_features)
+    arrays = [tensor.cpu().numpy() for tensor in (row, column, value, bias)]
+    words = Words(*arrays, packed.in_features)
     size = multiprocessors(weight.device) if weight.is_cuda else USUAL_MULTIPROCESSORS
     if cut is not None and not fits(cut, words.counts):
         raise ValueError(
-            f"{cut} has no room for the {int(words.counts.sum())} words of this layer; give it more programs, warps or "
-            f"words a thread, or leave cut out to have one chosen"
+            f"{cut} has no room for the {int(words.counts.sum())} words of this layer; "
+            "give it more programs, warps or a larger chunk_size, or omit cut to have one chosen"
         )
     found = cut or choose_cut(words.counts, packed.in_features, size)
     records, packed.format = make(words, found) if found else (np.empty(0, np.int32), None)
@@ -163,22 +184,21 @@ def add_chunks(packed: PackedLinear, *, cut: Cut | None = None) -> None:
 
 
 def unpack(packed: PackedLinear) -> tuple[Float[Tensor, "rows columns"], Float[Tensor, " rows"]]:
-    """The dense weight, and the bias in fp32, of a packed layer."""
+    """Returns the dense weight, and the bias in fp32, of a packed layer."""
     columns, values = decode(packed.columns, packed.values, packed.kind)
     weight = values.new_zeros(packed.out_features, packed.in_features)
     for band in packed.bands:
         words = slice(band.start, band.start + band.rows * band.width)
         rows = packed.order[band.row : band.row + band.rows].long().repeat_interleave(band.width)
-        weight.index_put_(
-            (rows, columns[words]), values[words], accumulate=True
-        )  # padding adds zero
+        index = (rows, columns[words])
+        weight.index_put_(index, values[words], accumulate=True)  # padding adds zero
     return weight, torch.empty_like(packed.bias).index_copy_(0, packed.order.long(), packed.bias)
 
 
 def reference_linear(
     packed: PackedLinear, x: Float[Tensor, "*batch columns"]
 ) -> Float[Tensor, "*batch rows"]:
-    """What `linear` computes, in plain PyTorch, on any device, in float64 before it is rounded."""
+    """Computes the result of `linear` with plain PyTorch in float64, on any device."""
     weight, bias = unpack(packed)
     out = x.double() @ weight.double().T + bias.double()
     return (out.relu() if packed.relu else out).to(x.dtype)
@@ -187,9 +207,10 @@ def reference_linear(
 def linear(
     packed: PackedLinear, x: Float[Tensor, "*batch columns"], *, tile: Tile | None = None
 ) -> Float[Tensor, "*batch rows"]:
-    """Multiplies with Triton kernels: one image straight away, more of them by whole columns of images.
+    """Multiplies a packed layer by a batch with Triton kernels.
 
-    One image with a tile is multiplied by the bands, not by the chunks.
+    One image uses the chunks of the layer if it has them and no tile is given, and its bands
+    otherwise.
     """
     check_input(packed, x, axis=-1, size=packed.in_features)
     flat = x.reshape(x.shape[:-1].numel(), packed.in_features)
@@ -211,15 +232,15 @@ def _plan(packed: PackedLinear, x: Tensor, tile: Tile | None) -> Plan | ChunkPla
 
 
 class ChunkPlan:
-    """What is launched for one image if there are chunks."""
+    """Launches the kernel for one image of a layer with chunks."""
 
     def __init__(self, packed: PackedLinear, form: Format, x: Tensor) -> None:
         cut, early = form.cut, begins_early(x.device)
         constants = {
             "KIND": packed.kind,
             "RELU": packed.relu,
-            "EACH": cut.each,
-            "SLOTS": power_of_two(cut.each),
+            "EACH": cut.chunk_size,
+            "SLOTS": power_of_two(cut.chunk_size),
         }
         constants |= {
             "SIDE": cut.side(packed.in_features),
@@ -241,12 +262,12 @@ class ChunkPlan:
 
 
 class Plan:
-    """What is launched for a number of images."""
+    """Launches the kernels for bands and one number of images."""
 
     def __init__(self, packed: PackedLinear, x: Tensor, tile: Tile) -> None:
         early, self.images = begins_early(x.device), tile.images
         self.panels = -(-len(x) // tile.images)
-        self.bands, programs = places(packed.bands, tile.rows)
+        self.bands, programs = band_arguments(packed.bands, tile.rows)
         fixed = {"KIND": packed.kind, "RELU": packed.relu, "ROWS": tile.rows, "WIDTH": tile.width}
         bands = {"NUM_BANDS": len(packed.bands), "EARLY": early}
         options = {"num_warps": tile.warps, "launch_pdl": early}
@@ -287,22 +308,23 @@ class Plan:
             return
         x_row = x.stride(0)
         if self.spread:
-            beside = x.new_empty(self.panels, packed.in_features, self.images)
-            self.spread(x, beside, packed.in_features, len(x), x_row)
-            x = beside
+            panels = x.new_empty(self.panels, packed.in_features, self.images)
+            self.spread(x, panels, packed.in_features, len(x), x_row)
+            x = panels
         self.multiply(x, *layer, packed.out_features, len(out), x_row)
 
 
 def check_input(packed: PackedLinear, x: Tensor, *, axis: int, size: int) -> None:
-    """Says what is wrong with an input before a kernel reads past its end."""
+    """Raises ValueError for an input that the kernels cannot read or whose gradient is needed."""
     if x.dim() <= max(0, axis) or x.shape[axis] != size:
         raise ValueError(
-            f"wanted {size} inputs in axis {axis}, got the shape {tuple(x.shape)}; pass what was packed for"
+            f"expected {size} inputs in axis {axis}, got the shape {tuple(x.shape)}; "
+            "pass an input of the size that the layer was packed for"
         )
     if x.dtype != packed.values.dtype or x.device != packed.columns.device:
-        wanted, got = (packed.values.dtype, packed.columns.device), (x.dtype, x.device)
+        expected, got = (packed.values.dtype, packed.columns.device), (x.dtype, x.device)
         raise ValueError(
-            f"wanted an input of {wanted}, as the weights are, got {got}; convert it with x.to"
+            f"expected an input of {expected}, like the weights, got {got}; convert it with x.to"
         )
     if x.device.type != "cuda" and os.environ.get("TRITON_INTERPRET") != "1":
         raise ValueError(
@@ -310,5 +332,6 @@ def check_input(packed: PackedLinear, x: Tensor, *, axis: int, size: int) -> Non
         )
     if torch.is_grad_enabled() and x.requires_grad:
         raise ValueError(
-            "sparse layers are for inference, got an input that wants a gradient; use torch.no_grad()"
+            "sparse layers are for inference, got an input that requires a gradient; "
+            "use torch.no_grad()"
         )

@@ -1,59 +1,65 @@
-"""Tiles: how a sparse layer's work is cut into programs of the GPU."""
+"""Chooses how much of a sparse layer's output one program of the GPU computes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 MAX_SHARED = 1 << 16
-"""Bytes of an image that is kept in shared memory; more would leave no room for the next program."""
+"""Largest image, in bytes, for shared memory. A larger one leaves no room for the next program."""
 LARGE_IMAGE = 1 << 15
-"""Bytes of which every thread of a program loads many: fewer threads are faster."""
+"""From this size in bytes on, programs with fewer threads are faster."""
 LONG = 400
-"""Several images: rows of more words than this take whole programs."""
+"""Several images: a row with more words than this gets a whole program."""
 MAX_WORDS = 32
-"""One image: words, those of the padding included, that a thread holds at once; more was slower."""
+"""One image: most words, with padding, that a thread holds at once. More were slower."""
 LEAST_PROGRAMS = 120  # a little fewer than the multiprocessors of an H100 or H200
 
 
 @dataclass(frozen=True)
 class Tile:
-    """What one program does; any tile gives the same outputs, up to rounding, and some are faster."""
+    """The work of one program. It changes the speed, and the outputs only by rounding."""
 
     rows: int
     """Rows of a program; a power of two."""
     width: int
-    """Weights of each row that are multiplied at a time; a power of two."""
+    """Words of each row that are multiplied at a time; a power of two."""
     warps: int
-    """Groups of 32 threads of a program."""
+    """Warps of a program; each has 32 threads."""
     images: int = 1
     """Images of a program; a power of two."""
     spread: bool = False
-    """Several images: put the images of a column side by side first, with a kernel of its own."""
+    """Several images: first transpose them with the kernel `spread`."""
     shared: bool = False
-    """One image: keep all of it in shared memory."""
-    each: int = 4
-    """One image: words of a row that a thread has side by side."""
+    """One image: copy it to shared memory."""
+    adjacent: int = 4
+    """One image: adjacent words of a row that one thread multiplies."""
 
     @property
     def lanes(self) -> int:
-        """One image: how many threads share a row."""
+        """One image: threads that share a row."""
         return max(1, 32 * self.warps // self.rows)
 
     @property
     def step(self) -> int:
-        """One image: how many words of a row lie side by side before those of the next row."""
-        return min(self.width, self.each * self.lanes)
+        """One image: adjacent words of a row, before those of the next row."""
+        return min(self.width, self.adjacent * self.lanes)
 
 
-LOOP = Tile(8, 512, 8, shared=True, each=8)
-"""One image: for rows that are too long for the threads of a program."""
+LOOP = Tile(8, 512, 8, shared=True, adjacent=8)
+"""One image: the tile for rows that are too long for the threads of a program."""
 
 
 def choose(longest: int, num_rows: int, num_images: int, image_bytes: int) -> Tile:
-    """The tile, as measured on an H200, for rows of at most so many words and images of so many bytes.
+    """Chooses the fastest tile that was measured on an H200.
 
     >>> choose(390, 4096, 1, 32768)
-    Tile(rows=32, width=512, warps=16, images=1, spread=False, shared=True, each=16)
+    Tile(rows=32, width=512, warps=16, images=1, spread=False, shared=True, adjacent=16)
+
+    Args:
+        longest: words of the longest row.
+        num_rows: rows of the layer.
+        num_images: images of the batch.
+        image_bytes: size of one image.
     """
     images = min(64, power_of_two(num_images))
     if images == 1:
@@ -71,7 +77,11 @@ def power_of_two(number: int) -> int:
 
 
 def _one(longest: int, num_rows: int, image_bytes: int) -> Tile:
-    """Whole rows at once, with a copy of the image; rows that are too long bit by bit; a huge image where it is."""
+    """Chooses the tile for one image.
+
+    A program multiplies whole rows at once with a copy of the image. It loops over rows that are
+    too long, and reads an image that is too large for a copy from global memory.
+    """
     width = max(64, power_of_two(longest))
     if image_bytes > MAX_SHARED:
         return Tile(max(1, 512 // width), min(512, width), 8)
@@ -81,11 +91,12 @@ def _one(longest: int, num_rows: int, image_bytes: int) -> Tile:
     if room < min(rows, LOOP.rows):
         return LOOP
     rows = min(rows, room)
-    # every thread has at least 16 bytes, of the words or of the image
+    # Every thread gets at least 16 bytes of the words or of the image.
     warps = min(warps, max(1, rows * width // 128, image_bytes // 512))
-    # the compiler gives a thread 4 words side by side, or 8 if there are as many words as inputs; twice that is faster
-    each = 16 if 2 * rows * width == image_bytes else 8
-    return Tile(rows, width, warps, shared=True, each=each)
+    # The compiler gives a thread 4 adjacent words, or 8 if the numbers of words and of inputs are
+    # equal. Twice that is faster.
+    adjacent = 16 if 2 * rows * width == image_bytes else 8
+    return Tile(rows, width, warps, shared=True, adjacent=adjacent)
 
 
 def _short(longest: int, images: int) -> Tile:

@@ -1,4 +1,4 @@
-"""Words: the kept weights of sorted rows as one flat array, each with its column."""
+"""Encodes the kept weights of bands as one flat array of words."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from torch import Tensor
 from .bands import Band
 
 DTYPES = (torch.bfloat16, torch.float16, torch.float32)
-"""What the kernels multiply."""
+"""Types that the kernels multiply."""
 KINDS = {torch.bfloat16: 0, torch.float16: 1}
-"""Storage by dtype: these two fit into the upper half of a 32-bit word, with the column in the lower half."""
-NARROW, WIDE = 2, 3  # values, and columns of 16 or 32 bits beside them
+"""Kinds of 32-bit words: the value is the upper half, the column is the lower half."""
+NARROW, WIDE = 2, 3  # kinds with separate arrays of values and of 16- or 32-bit columns
 MAX_NARROW = 1 << 16
 
 
 def kind_of(dtype: torch.dtype, num_columns: int) -> int:
-    """How weights of this dtype are stored; `triton_kernels` has the same numbers.
+    """Returns the kind of storage for weights of this dtype; `kernels` uses the same numbers.
 
-    >>> kind_of(torch.bfloat16, 4096), kind_of(torch.float32, 4096), kind_of(torch.bfloat16, 100_000)
+    >>> kind_of(torch.bfloat16, 4096), kind_of(torch.float32, 4096), kind_of(torch.float16, 70_000)
     (0, 2, 3)
     """
     if dtype not in DTYPES:
         raise ValueError(
-            f"sparse layers on CUDA take weights in bf16, fp16 or fp32, got {dtype}; convert the model first"
+            f"sparse layers on CUDA take weights in bf16, fp16 or fp32, got {dtype}; "
+            "convert the model first"
         )
     return WIDE if num_columns > MAX_NARROW else KINDS.get(dtype, NARROW)
 
@@ -32,7 +33,11 @@ def kind_of(dtype: torch.dtype, num_columns: int) -> int:
 def encode(
     weight: Float[Tensor, "rows columns"], bands: tuple[Band, ...]
 ) -> tuple[Int[Tensor, " words"], Float[Tensor, " values"]]:
-    """Columns and values of rows that lie in bands; of words, which hold both, no values are left."""
+    """Encodes rows as columns and values.
+
+    For kinds 0 and 1 the columns are whole words, which include the values, and the values are
+    empty.
+    """
     columns, values = _pad(weight, bands)
     kind = kind_of(weight.dtype, weight.shape[1])
     if kind < NARROW:
@@ -43,7 +48,7 @@ def encode(
 def decode(
     columns: Int[Tensor, " words"], values: Float[Tensor, " values"], kind: int
 ) -> tuple[Int[Tensor, " words"], Float[Tensor, " words"]]:
-    """The columns and values of all words, those of the padding included."""
+    """Returns the columns and values of all words, with padding."""
     if kind == WIDE:
         return columns.long(), values
     if kind < NARROW:
@@ -52,7 +57,10 @@ def decode(
 
 
 def _pad(weight: Tensor, bands: tuple[Band, ...]) -> tuple[Tensor, Tensor]:
-    """Columns and values, row after row; padding repeats a row's last column with zero, so that it is in cache."""
+    """Pads the columns and values of every row to the width of its band.
+
+    Padding is zero at the row's last column, which is in cache already.
+    """
     row, column = weight.nonzero(as_tuple=True)
     counts = torch.bincount(row, minlength=len(weight))
     ends = counts.cumsum(0)
