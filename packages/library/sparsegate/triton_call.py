@@ -1,4 +1,4 @@
-"""Launches of Triton's kernels that cost little: compiled at the first call, and from then on called directly."""
+"""Launches Triton kernels with little overhead: compiled once, then called directly."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ MISSING = 'sparse layers on CUDA need Triton: pip install "sparsegate[gpu]"'
 
 @dataclass
 class Launch:
-    """A kernel, its grid and its constants; every call passes arguments of the same types and alignment."""
+    """A kernel with its grid and constants; all calls pass the same types and alignment."""
 
     module: str
-    """Where the kernel is, as one imports it."""
+    """The module of the kernel."""
     kernel: str
     grid: tuple[int, int]
     constants: dict[str, Any]
-    """In the order of the kernel's parameters, after the arguments."""
+    """In the order of the kernel's parameters, after all arguments."""
     options: dict[str, Any] = field(default_factory=dict)
-    """Of the compiler: warps, and whether it begins early."""
+    """Options of the compiler, such as the number of warps."""
     _ready: Callable[..., Any] | None = field(default=None, repr=False, compare=False)
 
     def __call__(self, *arguments: Any) -> None:
-        """Starts the kernel; after the first time without looking its arguments over, which takes most of a launch."""
+        """Launches the kernel; inspects its arguments only the first time, because that is slow."""
         if self._ready is not None:
             self._ready(*arguments, *self.constants.values())
             return
@@ -35,11 +35,11 @@ class Launch:
         self._ready = compiled and compiled[(*self.grid, 1)]  # the interpreter compiles nothing
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_ready": None}  # what is loaded on a GPU is not copied
+        return self.__dict__ | {"_ready": None}  # compiled code on a GPU is not copied
 
 
 def load_kernels(name: str) -> ModuleType:
-    """A module of kernels, by name; Triton is imported here, not before."""
+    """Imports a module of kernels by name, and with it Triton."""
     try:
         return import_module(name)
     except ImportError as error:

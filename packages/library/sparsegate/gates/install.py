@@ -52,7 +52,8 @@ def gate(
     """
     if isinstance(select, str):
         raise ValueError(
-            f"select is a Select, got the string {select!r}; write select=Select(names=({select!r},))"
+            f"select is a Select, got the string {select!r}; "
+            f"write select=Select(names=({select!r},))"
         )
     _check_ungated(model)
     sites = (select or Select()).sites(unwrapped(model))

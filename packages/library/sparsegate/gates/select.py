@@ -80,7 +80,8 @@ class Select:
             if isinstance(value, str):
                 field = "names" if name == "types" else name
                 raise ValueError(
-                    f"{name} is a tuple, got the string {value!r}; write Select({field}=({value!r},))"
+                    f"{name} is a tuple, got the string {value!r}; "
+                    f"write Select({field}=({value!r},))"
                 )
 
     def sites(self, model: nn.Module) -> list[Site]:
