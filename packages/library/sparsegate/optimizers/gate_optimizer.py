@@ -143,26 +143,9 @@ class GateOptimizer(Optimizer, abc.ABC):
             )
         if steps is None:
             raise ValueError("a target needs steps=, the number of steps of the whole training")
-        self.aim(model, target, steps=steps, judge=judge)
-
-    def aim(
-        self,
-        model: nn.Module,
-        target: Target,
-        *,
-        steps: int,
-        judge: Callable[[], float] | None = None,
-    ) -> None:
-        """Gives the optimiser a target before its first step.
-
-        Args:
-            model: The gated model.
-            target: What training should end on.
-            steps: The number of steps of the whole training.
-            judge: Returns the model's validation accuracy in per cent, for `max_drop`.
-        """
-        gates = require_gates(model)
-        if any(not gate.gate.requires_grad and not gate.whole for gate in gates.values()):
+        if any(
+            not gate.gate.requires_grad and not gate.whole for gate in require_gates(model).values()
+        ):
             raise ValueError(
                 "a target moves all gates, and some have requires_grad=False; "
                 "leave their layers out with Select(skip=...)"
