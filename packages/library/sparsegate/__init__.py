@@ -12,6 +12,7 @@ from sparsegate.gates import (
     Sample,
     Select,
     Threshold,
+    UnfinishedTarget,
     average,
     finish,
     gate,
@@ -20,7 +21,7 @@ from sparsegate.gates import (
 )
 from sparsegate.graph import remove_dead_paths, shrink
 from sparsegate.moving_average import MovingAverage
-from sparsegate.optimizers import GatedSGD, GateSGD
+from sparsegate.optimizers import GatedAdamW, GatedSGD, GateSGD
 from sparsegate.price import Penalty
 from sparsegate.runtime import SparseNetwork, sparse
 from sparsegate.schedule import cosine, ramp
@@ -35,6 +36,7 @@ __all__ = [
     "Found",
     "Gate",
     "GateSGD",
+    "GatedAdamW",
     "GatedSGD",
     "LargestWeights",
     "MovingAverage",
@@ -45,6 +47,7 @@ __all__ = [
     "SparseNetwork",
     "Target",
     "Threshold",
+    "UnfinishedTarget",
     "UnreachableTarget",
     "__version__",
     "average",

@@ -11,7 +11,7 @@ from torch.optim import Optimizer
 
 
 class MovingAverage(Optimizer):
-    """Remembers the mean of a model's weights over the steps in which it is called, and puts it in their place.
+    """Averages a model's weights over steps, and replaces them by the average when asked.
 
     >>> layer = nn.Linear(1, 1)
     >>> mean = MovingAverage(layer, decay=1.0)
@@ -22,10 +22,17 @@ class MovingAverage(Optimizer):
     >>> layer.weight.item()
     3.0
 
-    The mean is a plain one up to 1 / (1 - decay) steps, then the older ones fade; with a decay of 1 it is plain to the
-    end. Call `step` after the optimisers', once no weight is removed any more: the mean of two masks is neither. The
-    statistics of batch normalisation are averaged too. It is an optimiser for the sake of its state dict: it changes
-    nothing before `apply_`.
+    Call `step` after the steps of the optimisers, once no weight is removed any more: the mean of
+    two masks is neither of them. Statistics of batch normalisation are averaged too. The class is
+    an optimiser for its state dict only; it changes nothing before `apply_`.
+
+    Args:
+        model: The model whose parameters and floating-point buffers are averaged.
+        decay: The mean is plain for the first 1 / (1 - decay) steps, then exponential. With 1 it
+            stays plain.
+
+    Raises:
+        ValueError: If the decay is not in [0, 1].
     """
 
     def __init__(self, model: nn.Module, *, decay: float = 0.999) -> None:
@@ -33,12 +40,12 @@ class MovingAverage(Optimizer):
             raise ValueError(f"decay is in [0, 1], 1 for a plain mean, got {decay}")
         values = [*model.parameters(), *model.buffers()]
         super().__init__(
-            [each for each in values if each.is_floating_point()], {"decay": decay, "steps": 0}
+            [value for value in values if value.is_floating_point()], {"decay": decay, "steps": 0}
         )
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> None:  # type: ignore[override]  # noqa: ARG002
-        """Takes the weights of this moment into the mean."""
+        """Adds the present weights to the mean; `closure` is ignored."""
         for group in self.param_groups:
             group["steps"] += 1
             rate = max(1 - group["decay"], 1 / group["steps"])
@@ -52,7 +59,7 @@ class MovingAverage(Optimizer):
 
     @torch.no_grad()
     def apply_(self) -> None:
-        """Gives the model its averaged weights; nothing happens if there was no step."""
+        """Replaces the model's weights by their averages, in place; does nothing without a step."""
         for group in self.param_groups:
             for value in group["params"]:
                 if group["steps"]:

@@ -1,4 +1,4 @@
-"""What changes over the course of training, as functions of its progress from 0 to 1."""
+"""Schedules: functions of the progress of training from 0 to 1."""
 
 from __future__ import annotations
 
@@ -7,26 +7,34 @@ from dataclasses import dataclass
 
 
 def cosine(progress: float, *, until: float = 1.0) -> float:
-    """One at the start, zero from `until` on, half a cosine between.
+    """Falls from one to zero along half a cosine.
 
     >>> [round(cosine(progress), 3) for progress in (0.0, 0.5, 1.0)]
     [1.0, 0.5, 0.0]
+
+    Args:
+        progress: The fraction of training that is done.
+        until: The progress from which on the result is zero.
     """
     return 0.5 * (1 + math.cos(math.pi * min(1.0, progress / until))) if until > 0 else 0.0
 
 
 def ramp(progress: float, *, over: float) -> float:
-    """Zero at the start, one from `over` on, a straight line between; always one if `over` is zero.
+    """Rises linearly from zero to one.
 
     >>> [ramp(progress, over=0.5) for progress in (0.0, 0.25, 0.75)]
     [0.0, 0.5, 1.0]
+
+    Args:
+        progress: The fraction of training that is done.
+        over: The progress from which on the result is one; with zero it always is.
     """
     return min(1.0, progress / over) if over > 0 else 1.0
 
 
 @dataclass(frozen=True)
 class Rounds:
-    """Dense training, then cuts at even distances, with retraining after each.
+    """Dense training, then evenly spaced cuts, with retraining after each.
 
     >>> rounds = Rounds(count=2, begin=0.4, end=0.6)
     >>> [round(rounds.keep(progress, of=0.25), 2) for progress in (0.3, 0.4, 0.6)]
@@ -34,39 +42,39 @@ class Rounds:
     """
 
     count: int = 3
-    """How many cuts; each keeps the same fraction of what is left."""
+    """Number of cuts; each keeps the same fraction of the remaining weights."""
 
     begin: float = 0.4
-    """Fraction of training after which the first cut is made."""
+    """Fraction of training at which the first cut is made."""
 
     end: float = 0.65
-    """Fraction of training after which the last cut is made."""
+    """Fraction of training at which the last cut is made."""
 
     retrain: float = 0.5
-    """Learning rate after the first cut, as a fraction of the first; a cosine takes each to zero."""
+    """Learning rate after the first cut, as a fraction of the initial one; both fall as cosines."""
 
     def __post_init__(self) -> None:
         if self.count < 1:
-            raise ValueError(f"there is at least one round, got count={self.count}")
+            raise ValueError(f"count is a number of cuts, at least 1, got {self.count}")
         if not 0 < self.begin <= self.end <= 1:
             raise ValueError(
-                f"wanted 0 < begin <= end <= 1, got begin={self.begin}, end={self.end}"
+                f"0 < begin <= end <= 1 must hold, got begin={self.begin}, end={self.end}"
             )
         if not self.retrain > 0:
             raise ValueError(f"retrain is a factor above zero, got {self.retrain}")
 
     def due(self, progress: float) -> int:
-        """How many cuts have been made at this moment."""
+        """The number of cuts that are due."""
         space = (self.end - self.begin) / max(1, self.count - 1)
-        # A little early rather than a whole epoch late where rounding meets a moment.
-        return sum(progress >= self.begin + place * space - 1e-9 for place in range(self.count))
+        # Slightly early rather than a whole epoch late because of rounding.
+        return sum(progress >= self.begin + index * space - 1e-9 for index in range(self.count))
 
     def keep(self, progress: float, *, of: float) -> float:
-        """The fraction of weights that is left at this moment, if `of` is left after the last cut."""
+        """The fraction of weights that is left now, if `of` is left after the last cut."""
         return float(of ** (self.due(progress) / self.count))
 
     def lr_factor(self, progress: float) -> float:
-        """The factor on the learning rate: one cosine for the dense phase, a lower one for what follows."""
+        """The factor on the learning rate: one cosine for the dense phase, a lower one after it."""
         if progress < self.begin:
             return cosine(progress, until=self.begin)
         return self.retrain * cosine(progress - self.begin, until=1 - self.begin)

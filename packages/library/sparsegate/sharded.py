@@ -1,4 +1,4 @@
-"""Tensors of which every process holds a part (torch's DTensor), and plain ones alike."""
+"""Handles sharded tensors (torch's DTensor) and plain ones alike."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from torch import Tensor
 if TYPE_CHECKING:
     from torch.distributed.tensor import DTensor
 
-HOME = "torch.distributed.tensor"  # takes half as long to import as torch; who has not done so has no such tensors
+# Imported by whoever makes sharded tensors; importing it here would take half as long as torch.
+HOME = "torch.distributed.tensor"
 
 
 def is_sharded(tensor: Tensor) -> TypeGuard[DTensor]:
-    """Whether this process holds only a part of the tensor.
+    """Whether a tensor is sharded over processes.
 
     >>> import torch
     >>> is_sharded(torch.zeros(2))
@@ -30,12 +31,12 @@ def local(tensor: Tensor) -> Tensor:
 
 
 def whole(tensor: Tensor) -> Tensor:
-    """A tensor with the parts of all processes; every process must ask for it."""
+    """The tensor with the parts of all processes; every process must call it."""
     return tensor.full_tensor() if is_sharded(tensor) else tensor
 
 
 def shared_like(model: Tensor, tensor: Tensor) -> Tensor:
-    """A whole tensor shared out over the processes as another one is, or as it was if that one is not."""
+    """The tensor sharded like another one; unchanged if that one is not sharded."""
     if not is_sharded(model):
         return tensor
     shared: Tensor = sys.modules[HOME].distribute_tensor(
@@ -45,10 +46,10 @@ def shared_like(model: Tensor, tensor: Tensor) -> Tensor:
 
 
 def sum_of_parts(here: Tensor, of: Tensor) -> Tensor:
-    """The sum over all processes of what each has counted in its part of a tensor; every process must ask for it."""
+    """The sum over processes of what each counted in its part of `of`; all must call it."""
     if not is_sharded(of):
         return here
     home = sys.modules[HOME]
-    places = [home.Partial() if place.is_shard() else place for place in of.placements]
-    total: Tensor = home.DTensor.from_local(here, of.device_mesh, places).full_tensor()
+    partial = [home.Partial() if kind.is_shard() else kind for kind in of.placements]
+    total: Tensor = home.DTensor.from_local(here, of.device_mesh, partial).full_tensor()
     return total

@@ -149,3 +149,26 @@ def test_choosing_changes_nothing():
 def test_a_weight_without_elements_has_no_gate():
     model = nn.ModuleList([nn.Linear(2, 3), nn.Linear(0, 3)])
     assert [site.name for site in Select().sites(model)] == ["0.weight"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            "sg.Select('0.*')",
+            "types is a tuple, got the string '0.*'; write Select(names=('0.*',))",
+        ),
+        (
+            "sg.Select(skip='fc')",
+            "skip is a tuple, got the string 'fc'; write Select(skip=('fc',))",
+        ),
+        (
+            "sg.gate(torch.nn.Linear(1, 1), select='0.*')",
+            "select is a Select, got the string '0.*'; write select=Select(names=('0.*',))",
+        ),
+    ],
+)
+def test_a_string_in_place_of_a_tuple_is_answered_in_words(python, words, message):
+    # In a process of its own: here, the tests' check of types comes first.
+    ended = python("-c", f"import torch, sparsegate as sg; {words}")
+    assert ended.stderr.strip().endswith(f"ValueError: {message}")

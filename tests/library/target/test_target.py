@@ -53,3 +53,19 @@ def test_a_target_without_a_wish_is_false():
     assert Target().wish == ""
     assert Target(price=0.0)
     assert Target(price=0.0).wish == "price"
+
+
+@pytest.mark.parametrize(("sparsity", "keep"), [(0.9, "0.1"), (0.995, "0.005")])
+def test_who_asks_for_a_sparsity_is_told_what_to_keep(sparsity, keep):
+    with pytest.raises(TypeError, match=f"a target has no sparsity.* write keep={keep}$"):
+        Target(sparsity=sparsity)
+
+
+def test_a_target_prints_as_what_it_asks_for():
+    assert [str(Target(keep=0.1)), str(Target())] == ["keep=0.1", "no target"]
+
+
+@pytest.mark.parametrize("options", [{"price": float("inf")}, {"path": (1.0, float("inf"))}])
+def test_a_price_without_end_is_an_error(options):
+    with pytest.raises(ValueError, match="finite"):
+        Target(**options)

@@ -1,4 +1,4 @@
-"""The training batches of all members, gathered on the device from one copy of the images."""
+"""Gathers the training batches of all members on the device, from one copy of the images."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ class Batch(NamedTuple):
     images: Float[Tensor, "batch channel height width"]
     labels: Int64[Tensor, " batch"]
     chosen: Int64[Tensor, " batch"]
-    """The images' numbers in the split; those of its variants follow, variant after variant."""
+    """The images' numbers in the split; the numbers of variants follow."""
     offsets: Int64[Tensor, "batch 2"]
-    """How far each has moved down and right."""
+    """The images' shifts down and right."""
 
 
 class ManyInputs:
-    """What every member's own `Batches` would give it; an epoch is drawn on the CPU and gathered on the device."""
+    """The batches of every member's own `Batches`, drawn on the CPU, gathered on the device."""
 
     def __init__(
         self, members: Sequence[Member], split: Split, normalise: Normalise, device: torch.device
     ) -> None:
         runs = [member.run for member in members]
-        # The images stay where they are drawn from: drawing is the same on every machine.
+        # On the CPU, where drawing gives the same numbers on every machine.
         self.drawers = [
             Batches(split, normalise, (Shift(run.shift),), run.batch_size, run.seed) for run in runs
         ]
@@ -60,35 +60,35 @@ class ManyInputs:
         epochs = [each.epoch(epoch) for each in self.drawers]
         order = torch.stack([each.order[:used].to("cpu", torch.int32) for each in epochs])
         offsets = torch.stack([each.drawn[0][:used].to("cpu", torch.int8) for each in epochs])
-        for place, member in enumerate(self.members):
+        for index, member in enumerate(self.members):
             if member.late.vary and epoch >= member.frozen_at:
-                order[place] += self.count * drawn_variants(member.run.seed, epoch, used).int()
-                offsets[place] = 0
+                order[index] += self.count * drawn_variants(member.run.seed, epoch, used).int()
+                offsets[index] = 0
         return order, offsets
 
     def load(self, drawn: tuple[Tensor, Tensor]) -> None:
-        """Makes an epoch the one that batches come from."""
+        """Sets the epoch that batches come from."""
         self.order.copy_(drawn[0])
         self.offsets.copy_(drawn[1])
 
     def batch(self, at: Int64[Tensor, "1"]) -> Batch:
-        """The batch of a number that is on the device."""
-        places = at * self.size + torch.arange(self.size, device=at.device)
-        chosen = self.order.index_select(1, places).flatten().long()
-        offsets = self.offsets.index_select(1, places).flatten(0, 1).long()
+        """The batch with a number that is on the device."""
+        positions = at * self.size + torch.arange(self.size, device=at.device)
+        chosen = self.order.index_select(1, positions).flatten().long()
+        offsets = self.offsets.index_select(1, positions).flatten(0, 1).long()
         first = chosen * (self.shape[0] * self.area)
         corner = first + (self.margin - offsets[:, 0]) * self.stride + (self.margin - offsets[:, 1])
         moved = self.pixels[corner[:, None, None, None] + self.grid].permute(0, 3, 1, 2)
         return Batch(self.normalise(moved), self.labels[chosen % self.count], chosen, offsets)
 
     def _grid(self, device: torch.device) -> Tensor:
-        """Where the pixels of an image lie, from its corner on: height, width, channel."""
+        """Offsets of an image's pixels from its corner: height, width, channel."""
         channels, height, width = (torch.arange(size, device=device) for size in self.shape)
         return height[:, None, None] * self.stride + width[:, None] + channels * self.area
 
 
 def _all_images(split: Split, vary: float) -> UInt8[Tensor, "image channel height width"]:
-    """The images of a split and, if wanted, all of their variants."""
+    """The images of a split and, with a strength, all their variants."""
     if not vary:
         return split.images
     return torch.cat([split.images, *(variant(split, number, vary) for number in range(VARIANTS))])

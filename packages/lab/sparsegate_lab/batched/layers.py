@@ -1,4 +1,4 @@
-"""Layers of several members, each at work on its own part of one batch."""
+"""Layers that compute several members at once, each on its part of one batch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ManyLinear(nn.Module):
     def forward(
         self, inputs: Float[Tensor, "batch *between features"]
     ) -> Float[Tensor, "batch *between units"]:
-        """What every member's layer makes of its part."""
+        """The outputs of every member's layer for its part."""
         weight, bias = self.weight, self.bias
         parts = inputs.reshape(len(weight), -1, inputs.shape[-1])
         if bias is None:
@@ -36,21 +36,22 @@ class ManyConv2d(nn.Module):
     weight: Tensor
     bias: Tensor | None
     pooled: bool
-    """Whether the layer also pools by two and rectifies, as on a GPU with Triton."""
+    """Whether the layer also pools by two and rectifies, on a GPU with Triton."""
 
     def __init__(self, of: nn.Conv2d) -> None:
         super().__init__()
         self.pooled = False
         if of.padding_mode != "zeros":
             raise ValueError(
-                f"convolutions of many members are padded with zeros, got padding_mode {of.padding_mode}"
+                "convolutions of many members are padded with zeros, "
+                f"got padding_mode {of.padding_mode}"
             )
         self.options = (of.stride, of.padding, of.dilation, of.groups)
 
     def forward(
         self, images: Float[Tensor, "batch channel height width"]
     ) -> Float[Tensor, "batch unit height2 width2"]:
-        """What every member's layer makes of its part."""
+        """The outputs of every member's layer for its part."""
         if self.pooled:
             bias = self.weight.new_zeros(self.weight.shape[:2]) if self.bias is None else self.bias
             return pooled_conv(images, self.weight, bias)
@@ -59,8 +60,8 @@ class ManyConv2d(nn.Module):
         return self._as_groups(images) if images.is_cuda else self._one_by_one(images)
 
     def _one_by_one(self, images: Tensor) -> Tensor:
-        """On a CPU one member's convolution fills a core: nothing is gained by another order of work."""
-        # In channels-last, as `train` has the model: the fast layout, and the same order of arithmetic.
+        """One convolution per member: on a CPU, each fills a core."""
+        # In channels-last, as in `train`: the fast layout, and the same order of arithmetic.
         weights = [
             each.contiguous(memory_format=torch.channels_last) for each in self.weight.unbind(0)
         ]
@@ -82,7 +83,7 @@ class ManyConv2d(nn.Module):
 
 
 def stacked_layers_(model: nn.Module) -> dict[str, nn.Module]:
-    """Puts layers for many members in the place of a model's own, in place; they wait for weights.
+    """Replaces a model's layers by layers for many members, in place; weights are set later.
 
     >>> stacked_layers_(nn.Sequential(nn.Linear(2, 2), nn.ReLU()))
     {'0': ManyLinear()}
@@ -103,6 +104,6 @@ def _stacked(path: str, module: nn.Module) -> nn.Module:
     if path and type(module) is nn.Conv2d:
         return ManyConv2d(module)
     raise ValueError(
-        f"{path or 'the model itself'} is a {type(module).__name__}; many members are trained at once only if all "
-        "parameters are in Linear and Conv2d layers: train this model alone"
+        f"{path or 'the model itself'} is a {type(module).__name__}; many members are trained at "
+        "once only if all parameters are in Linear and Conv2d layers: train this model alone"
     )

@@ -37,7 +37,7 @@ FREE_OF_METHOD = ("penalty", "start", "keep", "gate_lr", "gate_momentum", "ramp"
 
 @dataclass(frozen=True)
 class Late:
-    """How the remaining weights are trained once the gates are frozen; defaults change nothing.
+    """How the remaining weights are trained after the freeze; defaults change nothing.
 
     >>> Late(lr=0.02).about()
     ('from there on the learning rate began again at 0.02',)
@@ -61,7 +61,8 @@ class Late:
     def __post_init__(self) -> None:
         if not 0 <= self.warmup < 1 or (self.warmup and self.lr is None):
             raise ValueError(
-                f"warmup is a fraction in [0, 1) and needs lr, got warmup={self.warmup}, lr={self.lr}"
+                "warmup is a fraction in [0, 1) and needs lr, "
+                f"got warmup={self.warmup}, lr={self.lr}"
             )
         if (self.lr is not None and self.lr <= 0) or (
             self.weight_decay is not None and self.weight_decay < 0
@@ -91,8 +92,8 @@ class Late:
             said.append(f"from there on the weight decay was {self.weight_decay}")
         if self.vary:
             said.append(
-                f"from there on {1 - AS_THEY_ARE:.0%} of the images were one of {VARIANTS} variants "
-                "of theirs, turned, stretched, slanted and bent, "
+                f"from there on {1 - AS_THEY_ARE:.0%} of the images were one of {VARIANTS} "
+                "variants of theirs, turned, stretched, slanted and bent, "
                 f"strength {self.vary:g}, and none moved by whole pixels"
             )
         return tuple(said)
@@ -182,7 +183,7 @@ _DEFAULTS = {each.name: each.default for each in dataclasses.fields(Member)} | {
 
 
 def check_agreement(members: Sequence[Member]) -> None:
-    """Raises unless all members can be trained as one model, and names the setting in which they differ."""
+    """Raises unless all members can be trained as one model; names the setting that differs."""
     if not members:
         raise ValueError("there are no members to train; give at least one run")
     runs = [member.run for member in members]
@@ -216,7 +217,8 @@ def _check_known(run: Run[Any]) -> None:
         for name in ALONE:
             if getattr(settings, name, None) != getattr(usual, name, None):
                 raise ValueError(
-                    f"many members are trained without {name}; leave it out, or train them one by one"
+                    f"many members are trained without {name}; "
+                    "leave it out, or train them one by one"
                 )
 
 

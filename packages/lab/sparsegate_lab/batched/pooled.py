@@ -1,4 +1,4 @@
-"""A convolution with its pooling and rectifier as one operation for many members, by Triton."""
+"""Computes convolution, pooling and rectifier of many members in one Triton kernel."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ class Tile(NamedTuple):
     """How a kernel divides its work."""
 
     rows: int
-    """Places or pixels of one program, or of one round of it."""
+    """Positions or pixels of one program, or of one round of it."""
     width: int
-    """Numbers that a place sees, at a time."""
+    """Inputs of a position that are read at a time."""
     warps: int
     share: int = 0
-    """Places of one program, in the gradient of the weights; many programs are needed to fill a GPU."""
+    """Positions of one program, in the gradient of the weights."""
 
 
-TILES = {  # by what is computed, and whether a place sees more than 32 numbers; the fastest of some on an H200
+# By what is computed, and whether a position has more than 32 inputs; measured on an H200.
+TILES = {
     ("forward", False): Tile(64, 32, 8),
     ("forward", True): Tile(32, 32, 4),
     ("weights", False): Tile(32, 32, 4, 1152),
@@ -33,7 +34,7 @@ TILES = {  # by what is computed, and whether a place sees more than 32 numbers;
 
 
 class Shape(NamedTuple):
-    """What the kernels are compiled for."""
+    """The sizes that the kernels are compiled for."""
 
     BATCH: int
     H: int
@@ -52,7 +53,7 @@ class Shape(NamedTuple):
         members, units, channels, high, wide = weight.shape
         count, _, height, width = images.shape
         tall, broad = (height - high + 1) // 2, (width - wide + 1) // 2
-        # As exact as torch has convolutions on this GPU: TF32, unless someone has turned that off.
+        # As torch computes convolutions on this GPU: in TF32, unless that is turned off.
         precision = "tf32" if torch.backends.cudnn.allow_tf32 and images.is_cuda else "ieee"
         taps = high * wide * channels
         return cls(
@@ -60,8 +61,8 @@ class Shape(NamedTuple):
         )
 
     @property
-    def places(self) -> int:
-        """Pooled places of one member's part of the batch."""
+    def positions(self) -> int:
+        """Pooled positions of one member's part of the batch."""
         return self.BATCH * self.TALL * self.BROAD
 
 
@@ -84,8 +85,12 @@ class _Pooled(torch.autograd.Function):
         out = last.new_empty(len(images), shape.TALL, shape.BROAD, shape.N)
         code = torch.empty_like(out, dtype=torch.uint8)
         tile = TILES["forward", shape.K > 32]
-        _kernels().pooled_forward[(-(-shape.places // tile.rows), members)](
-            *(last, matrix, bias.contiguous(), out, code),
+        _kernels().pooled_forward[(-(-shape.positions // tile.rows), members)](
+            last,
+            matrix,
+            bias.contiguous(),
+            out,
+            code,
             **shape._asdict(),
             ROWS=tile.rows,
             BK=tile.width,
@@ -111,11 +116,17 @@ def _to_weights(
     last: Tensor, grad: Tensor, code: Tensor, shape: Shape, members: int
 ) -> tuple[Tensor, Tensor]:
     tile = TILES["weights", shape.K > 32]
-    parts = -(-shape.places // tile.share)
+    parts = -(-shape.positions // tile.share)
     to_matrix = grad.new_empty(parts, members, shape.K, shape.N)
     to_bias = grad.new_empty(parts, members, shape.N)
     _kernels().pooled_weights[(-(-shape.K // tile.width), parts, members)](
-        *(last, grad, code, to_matrix, to_bias, members, tile.share),
+        last,
+        grad,
+        code,
+        to_matrix,
+        to_bias,
+        members,
+        tile.share,
         **shape._asdict(),
         ROWS=tile.rows,
         BK=tile.width,
@@ -126,13 +137,14 @@ def _to_weights(
 
 
 def _to_images(matrix: Tensor, grad: Tensor, code: Tensor, shape: Shape) -> Tensor:
-    """By a matrix product and a fold: a kernel in which every pixel asks the places that saw it took twice as long."""
+    """By a matrix product and a fold, which is twice as fast as a kernel over pixels."""
     high = shape.K // (shape.WIDE * shape.C)
     wide = aligned(matrix)
     rows = grad.new_zeros(len(grad), shape.H - high + 1, shape.W - shape.WIDE + 1, wide.shape[2])
-    for place in range(4):
-        part = rows[:, place // 2 : 2 * shape.TALL : 2, place % 2 : 2 * shape.BROAD : 2, : shape.N]
-        part.copy_(torch.where(code == place, grad, 0))
+    for corner in range(4):
+        top, left = corner // 2, corner % 2
+        part = rows[:, top : 2 * shape.TALL : 2, left : 2 * shape.BROAD : 2, : shape.N]
+        part.copy_(torch.where(code == corner, grad, 0))
     with convolution_precision():
         to_columns = torch.bmm(rows.view(len(matrix), -1, wide.shape[2]), wide.transpose(1, 2))
     return folded(to_columns, torch.Size((len(grad), shape.C, shape.H, shape.W)), high, shape.WIDE)

@@ -1,4 +1,4 @@
-"""What is seen of all members at the end of an epoch."""
+"""Measures all members at the end of an epoch."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from sparsegate.export import Normalise
-from sparsegate.gates import UNDECIDED, has_closed, histogram
+from sparsegate.gates import OPEN_ABOVE, UNDECIDED, has_closed, histogram
 from sparsegate_lab.data import Split
 from sparsegate_lab.record import Epoch
 
@@ -18,7 +18,7 @@ IMAGES = 16_000  # of all members together in one pass
 
 
 class Readings:
-    """Reads the gates of all members now and then, remembering the last masks."""
+    """Counts the gates of all members when asked, and remembers the last masks."""
 
     def __init__(self, stack: Stack) -> None:
         self.stack = stack
@@ -33,7 +33,7 @@ class Readings:
         members = range(len(self.stack.members))
         if not self.sizes:
             whole = self.stack.num_weights
-            return [Epoch(number, losses[place], validation[place], whole) for place in members], [
+            return [Epoch(number, losses[index], validation[index], whole) for index in members], [
                 [] for _ in members
             ]
         kept, rows = self._counts()
@@ -43,16 +43,16 @@ class Readings:
         epochs = [
             Epoch(
                 number,
-                losses[place],
-                validation[place],
-                kept=int(kept[:, place].sum()) + ungated,
-                undecided=float(undecided[place]),
-                flipped=float(flipped[place]),
-                keep=float(keep[place]),
-                variance=float(variance[place]),
-                gates=self.histogram(place),
+                losses[index],
+                validation[index],
+                kept=int(kept[:, index].sum()) + ungated,
+                undecided=float(undecided[index]),
+                flipped=float(flipped[index]),
+                keep=float(keep[index]),
+                variance=float(variance[index]),
+                gates=self.histogram(index),
             )
-            for place in members
+            for index in members
         ]
         closed = [
             [has_closed(name) for name, row in zip(self.sizes, kept, strict=True) if not row[m]]
@@ -60,20 +60,20 @@ class Readings:
         ]
         return epochs, closed
 
-    def histogram(self, place: int) -> tuple[int, ...]:
-        """How many gates of a member lie where; empty if it has none."""
+    def histogram(self, index: int) -> tuple[int, ...]:
+        """The histogram of a member's gates; empty if it has none."""
         each = [
-            histogram(one.gate[place]) for one in self.stack.gated.values() if one.gate is not None
+            histogram(one.gate[index]) for one in self.stack.gated.values() if one.gate is not None
         ]
         return tuple(torch.stack(each).sum(0).tolist()) if each else ()
 
     def _counts(self) -> tuple[Int64[Tensor, "weight member"], Float[Tensor, "kind member"]]:
-        """Open gates of every weight; then undecided and flipped gates, expected open ones, variance, in all."""
+        """Open gates of every weight; totals of undecided, flipped, expected open, variance."""
         kept, rows = [], []
         for name, each in self.stack.gated.items():
             assert each.gate is not None
             gate = each.gate.flatten(1)
-            mask = gate > 0.5
+            mask = gate > OPEN_ABOVE
             undecided = ((gate > UNDECIDED[0]) & (gate < UNDECIDED[1])).sum(1)
             flipped = (mask ^ self.masks.get(name, mask)).sum(1)
             keep, variance = _expected(each, gate, mask)
@@ -84,7 +84,7 @@ class Readings:
 
 
 def _expected(each: Stacked, gate: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """How many weights a drawn mask keeps, and the sum of its elements' variances, for every member."""
+    """Weights that a drawn mask keeps, and the sum of its variances, for every member."""
     if each.noise is None:
         return mask.sum(1).double(), torch.zeros(len(gate), dtype=torch.float64, device=gate.device)
     return gate.double().sum(1), (gate * (1 - gate)).double().sum(1)
@@ -94,7 +94,7 @@ def _expected(each: Stacked, gate: Tensor, mask: Tensor) -> tuple[Tensor, Tensor
 def accuracies(
     stack: Stack, weights: dict[str, Tensor], split: Split, normalise: Normalise
 ) -> list[float]:
-    """Percentage of images that each member labels rightly with these weights."""
+    """Percentage of images that each member classifies correctly with these weights."""
     members = len(stack.members)
     size = max(1, IMAGES // members)
     right = torch.zeros(members, dtype=torch.int64, device=split.labels.device)

@@ -1,4 +1,4 @@
-"""The finished networks of many members, each with its record."""
+"""Makes the finished networks of all members, with their records."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .reading import accuracies
 
 
 def finished(loop: ManyLoop, command: str) -> list[tuple[nn.Module, Record]]:
-    """Every member's ordinary network, on the CPU, with its record; the test set is read here, once."""
+    """Every member's ordinary network, on the CPU, with its record; reads the test set once."""
     states = loop.stack.finished()
-    models = [_network(loop, states, place) for place in range(len(loop.members))]
+    models = [_network(loop, states, index) for index in range(len(loop.members))]
     whole = {
         name: torch.stack([model.state_dict()[name] for model in models]).to(loop.device)
         for name in states
@@ -29,26 +29,26 @@ def finished(loop: ManyLoop, command: str) -> list[tuple[nn.Module, Record]]:
         (
             model,
             _record(
-                loop, place, model, scores["validation"][place], scores["test"][place], command
+                loop, index, model, scores["validation"][index], scores["test"][index], command
             ),
         )
-        for place, model in enumerate(models)
+        for index, model in enumerate(models)
     ]
 
 
-def _network(loop: ManyLoop, states: dict[str, Tensor], place: int) -> nn.Module:
-    member = loop.members[place]
+def _network(loop: ManyLoop, states: dict[str, Tensor], index: int) -> nn.Module:
+    member = loop.members[index]
     model = empty_network(member.run, loop.stack.num_classes)
-    model.load_state_dict({name: each[place].cpu() for name, each in states.items()})
+    model.load_state_dict({name: each[index].cpu() for name, each in states.items()})
     if member.most is not None:
         remove_dead_paths(model, loop.example)
     return model
 
 
 def _record(
-    loop: ManyLoop, place: int, model: nn.Module, validation: float, test: float, command: str
+    loop: ManyLoop, index: int, model: nn.Module, validation: float, test: float, command: str
 ) -> Record:
-    member = loop.members[place]
+    member = loop.members[index]
     return make_record(
         member.run,
         model,
@@ -56,17 +56,17 @@ def _record(
         command=command,
         processes={"processes": 1, "members": len(loop.members)},
         accuracies={"validation": validation, "test": test},
-        epochs=loop.epochs[place],
+        epochs=loop.epochs[index],
         seconds=loop.seconds,
-        notes=(*member.about(), *_price(loop, place), *loop.notes[place]),
-        first_gates=loop.first_gates[place],
+        notes=(*member.about(), *_price(loop, index), *loop.notes[index]),
+        first_gates=loop.first_gates[index],
     )
 
 
-def _price(loop: ManyLoop, place: int) -> tuple[str, ...]:
-    """The price that steering came to."""
-    member = loop.members[place]
+def _price(loop: ManyLoop, index: int) -> tuple[str, ...]:
+    """The note on the price at which steering ended."""
+    member = loop.members[index]
     if member.most is None:
         return ()
-    price = float(loop.stack.factor[place]) * member.run.method.penalty.count
+    price = float(loop.stack.factor[index]) * member.run.method.penalty.count
     return (f"steered to that number, the price ended at {price:.4g}",)

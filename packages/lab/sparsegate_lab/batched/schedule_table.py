@@ -1,4 +1,4 @@
-"""What changes from step to step for each member, as a table that a device reads by itself."""
+"""Tabulates what changes from step to step for each member, for the device to read."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from .member import Member
 from .update import MEMORY
 
 PRICE = 2
-NUM_KNOBS = 6  # learning rate, that of the gates, price, share of this step in the average, weight decay, adapt
+# Learning rate, gates' learning rate, price, blend of the average, weight decay, adapt.
+NUM_KNOBS = 6
 
 
 def knob_table(
     members: Sequence[Member], epoch: int, steps: int, factors: Sequence[float] | None = None
 ) -> Float[Tensor, "step knob member"]:
-    """The knobs of one epoch's steps; the factors are on the members' prices."""
+    """The settings of one epoch's steps; the factors multiply the members' prices."""
     total = members[0].run.epochs * steps
     moments = [number / total for number in range(epoch * steps, (epoch + 1) * steps)]
     columns = [[_knobs(member, moment, 1 / total) for moment in moments] for member in members]
@@ -34,19 +35,19 @@ def knob_table(
 def _knobs(member: Member, progress: float, step: float) -> tuple[float, ...]:
     method = member.run.method
     lr, decay, adapt = _late(member, progress, step)
-    beside = (_blend(member, progress, step), decay, adapt)
+    others = (_blend(member, progress, step), decay, adapt)
     if not isinstance(method, LearnedGates):
-        return lr, 0.0, 0.0, *beside
+        return lr, 0.0, 0.0, *others
     return (
         lr,
         method.gate_lr * cosine(progress, until=method.freeze),
         ramp(progress, over=method.ramp),
-        *beside,
+        *others,
     )
 
 
 def _late(member: Member, progress: float, step: float) -> tuple[float, float, float]:
-    """Learning rate, weight decay and what the mean square of gradients is multiplied by, since it began at zero."""
+    """Learning rate, weight decay, and the bias correction of the mean squared gradient."""
     run, late, begin = member.run, member.late, member.frozen_at / member.run.epochs
     lr, decay = run.lr * cosine(progress), run.weight_decay
     if progress - begin < -step / 2:  # rounding must not move the moment by a step
@@ -61,6 +62,6 @@ def _late(member: Member, progress: float, step: float) -> tuple[float, float, f
 
 
 def _blend(member: Member, progress: float, step: float) -> float:
-    """One, so that the average is the weights themselves, until they are averaged."""
+    """The share of this step's weights in the average; one until averaging begins."""
     begun = progress - member.freeze >= step / 2
     return 1 - member.average if begun and member.average else 1.0

@@ -1,4 +1,4 @@
-"""The networks of all members as one, with everything that a checkpoint must hold."""
+"""Holds the networks of all members as one, with all that a checkpoint must hold."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Stack(nn.Module):
         return made
 
     def draw_noise(self, step: int) -> None:
-        """Draws the noise of sampled masks, the same for each member as in a training of its own."""
+        """Draws the noise of sampled masks, the same for each member as if it were alone."""
         sampled = [each.noise for each in self.params.values() if each.noise is not None]
         for index, member in enumerate(self.members if sampled else ()):
             source = torch.Generator(sampled[0].device).manual_seed(

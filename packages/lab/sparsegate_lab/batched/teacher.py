@@ -1,4 +1,4 @@
-"""Computes a teacher's logits for every training image, shift and variant once, before training."""
+"""Computes a teacher's logits for all training images, shifts and variants once."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Opinion:
         *,
         vary: float = 0.0,
     ) -> Opinion:
-        """Runs the teacher, in eval, on every image, shift and variant of a split, on its device."""
+        """Runs the teacher, in eval, on all images, shifts and variants of a split."""
         teacher.eval()
         shift, device = Shift(pixels), split.labels.device
         span = torch.arange(-pixels, pixels + 1, device=device)

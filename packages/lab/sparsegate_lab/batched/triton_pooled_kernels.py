@@ -1,4 +1,4 @@
-"""Triton kernels of a convolution with its pooling and rectifier, for many members; nothing in between is stored."""
+"""Triton kernels of a convolution with pooling and rectifier, for many members."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 
-# Images lie as [member * batch, height, width, channel], weights as [member, tap * channel, unit], taps by rows, what
-# comes out as [member * batch, tall, broad, unit]. Every pooled place p of a member has four places under it, s = 0..3.
+# Images are [member * batch, height, width, channel], weights [member, tap * channel, unit] with
+# taps by rows, outputs [member * batch, tall, broad, unit]. Every pooled position p of a member
+# covers four positions, s = 0..3.
 
 
 @triton.jit
@@ -23,7 +24,7 @@ def corner(
     TALL: tl.constexpr,
     BROAD: tl.constexpr,
 ):
-    """Where the image under a pooled place begins."""
+    """The offset of the first input of a pooled position."""
     image = member * BATCH + p // (TALL * BROAD)
     row = (p // BROAD) % TALL
     column = p % BROAD
@@ -34,11 +35,11 @@ def corner(
 @no_type_check
 def pooled_forward(
     images, weight, bias, out, code,
-    BATCH: tl.constexpr, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, N: tl.constexpr, WIDE: tl.constexpr,
-    K: tl.constexpr, TALL: tl.constexpr, BROAD: tl.constexpr, PRECISION: tl.constexpr, ROWS: tl.constexpr,
-    BK: tl.constexpr, NP: tl.constexpr,
+    BATCH: tl.constexpr, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, N: tl.constexpr,
+    WIDE: tl.constexpr, K: tl.constexpr, TALL: tl.constexpr, BROAD: tl.constexpr,
+    PRECISION: tl.constexpr, ROWS: tl.constexpr, BK: tl.constexpr, NP: tl.constexpr,
 ):  # fmt: skip
-    """Output and code: which of four places was the largest, 4 where the rectifier is closed."""
+    """Output and code: which of four positions was the largest, 4 where the rectifier is closed."""
     member = tl.program_id(1)
     p = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     inside = p < BATCH * TALL * BROAD
@@ -76,21 +77,21 @@ def pooled_forward(
     best = tl.maximum(best, acc3)
     best += tl.load(bias + member * N + n, mask=n < N, other=0.0)[None, :]
     which = tl.where(best > 0, which, 4)
-    place = (member * (BATCH * TALL * BROAD) + p)[:, None] * N + n[None, :]
+    position = (member * (BATCH * TALL * BROAD) + p)[:, None] * N + n[None, :]
     known = inside[:, None] & (n < N)[None, :]
-    tl.store(out + place, tl.maximum(best, 0.0), mask=known)
-    tl.store(code + place, which.to(tl.uint8), mask=known)
+    tl.store(out + position, tl.maximum(best, 0.0), mask=known)
+    tl.store(code + position, which.to(tl.uint8), mask=known)
 
 
 @triton.jit
 @no_type_check
 def pooled_weights(
     images, grad, code, to_weight, to_bias, MEMBERS: tl.constexpr, SHARE: tl.constexpr,
-    BATCH: tl.constexpr, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, N: tl.constexpr, WIDE: tl.constexpr,
-    K: tl.constexpr, TALL: tl.constexpr, BROAD: tl.constexpr, PRECISION: tl.constexpr, ROWS: tl.constexpr,
-    BK: tl.constexpr, NP: tl.constexpr,
+    BATCH: tl.constexpr, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, N: tl.constexpr,
+    WIDE: tl.constexpr, K: tl.constexpr, TALL: tl.constexpr, BROAD: tl.constexpr,
+    PRECISION: tl.constexpr, ROWS: tl.constexpr, BK: tl.constexpr, NP: tl.constexpr,
 ):  # fmt: skip
-    """The gradients of weights [part, member, K, N] and biases [part, member, N], each part over a share of places."""
+    """Gradients of weights [part, member, K, N] and biases [part, member, N], summed over parts."""
     part = tl.program_id(1)
     member = tl.program_id(2)
     k = tl.program_id(0) * BK + tl.arange(0, BK)
@@ -103,10 +104,10 @@ def pooled_weights(
         inside = p < BATCH * TALL * BROAD
         at = images + corner(p, member, BATCH, H, W, C, TALL, BROAD)[:, None] + offset[None, :]
         seen = inside[:, None] & (k < K)[None, :]
-        place = (member * (BATCH * TALL * BROAD) + p)[:, None] * N + n[None, :]
+        position = (member * (BATCH * TALL * BROAD) + p)[:, None] * N + n[None, :]
         known = inside[:, None] & (n < N)[None, :]
-        g = tl.load(grad + place, mask=known, other=0.0)
-        which = tl.load(code + place, mask=known, other=4).to(tl.int32)
+        g = tl.load(grad + position, mask=known, other=0.0)
+        which = tl.load(code + position, mask=known, other=4).to(tl.int32)
         for s in tl.static_range(4):
             x = tl.load(at + ((s // 2) * W * C + (s % 2) * C), mask=seen, other=0.0)
             acc = tl.dot(tl.trans(x), tl.where(which == s, g, 0.0), acc, input_precision=PRECISION)

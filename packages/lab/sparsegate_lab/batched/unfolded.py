@@ -1,4 +1,4 @@
-"""Convolutions of several members as one batched matrix product, for a GPU."""
+"""Computes convolutions of several members as one batched matrix product, on a GPU."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
-ALIGNED = 8  # elements; rows of matrices begin where tensor cores can read them, in 16 bits too
-PARTS = 16  # of the sum over all places in the gradient of a weight: a member alone would fill one multiprocessor
+ALIGNED = 8  # elements; alignment of matrix rows for tensor cores, in 16 bits too
+PARTS = 16  # of the sum over all positions in the gradient of a weight, to fill a GPU
 
 
 def fits_unfolding(stride: Any, padding: Any, dilation: Any, groups: int) -> bool:
-    """Whether a convolution is of the plain kind that is unfolded."""
+    """Whether a convolution can be unfolded: stride one, no padding, dilation or groups."""
     return (stride, padding, dilation, groups) == ((1, 1), (0, 0), (1, 1), 1)
 
 
@@ -38,7 +38,8 @@ def unfolded_conv(
 
 
 class _Unfolded(torch.autograd.Function):
-    # Rows are places, columns what a place sees, in the order of channels-last images: (high, wide, channel).
+    # Rows are positions, columns their inputs, ordered as in channels-last images:
+    # (high, wide, channel).
 
     @staticmethod
     def forward(ctx: Any, images: Tensor, weight: Tensor) -> Tensor:
@@ -74,13 +75,13 @@ class _Unfolded(torch.autograd.Function):
 
 
 def _seen(images: Tensor, high: int, wide: int) -> Tensor:
-    """What every place sees, as a view: image, row, column, high, wide, channel."""
+    """The inputs of every position, as a view: image, row, column, high, wide, channel."""
     last = images.permute(0, 2, 3, 1).contiguous()
     return last.unfold(1, high, 1).unfold(2, wide, 1).permute(0, 1, 2, 4, 5, 3)
 
 
 def _columns(seen: Tensor, members: int) -> Tensor:
-    """A copy of what every place sees, one row each, filled up with zeros."""
+    """A copy of the inputs of every position, one row each, padded with zeros."""
     size = seen.shape[3:].numel()
     columns = seen.new_empty(*seen.shape[:3], _next(size))
     columns[..., size:].zero_()
@@ -89,14 +90,14 @@ def _columns(seen: Tensor, members: int) -> Tensor:
 
 
 def aligned(matrix: Float[Tensor, "member taps unit"]) -> Float[Tensor, "member more units"]:
-    """The matrix of every member's weight, filled up with zeros on both sides."""
+    """The matrix of every member's weight, padded with zeros in both dimensions."""
     return F.pad(
         matrix, tuple(each for size in matrix.shape[:0:-1] for each in (0, _next(size) - size))
     )
 
 
 def _long_product(columns: Tensor, rows: Tensor) -> Tensor:
-    """columns^T @ rows for every member, the long sum in parts."""
+    """columns^T @ rows for every member, with the long sum in parts."""
     parts = PARTS if columns.shape[1] % PARTS == 0 else 1
     split = [each.reshape(len(each) * parts, -1, each.shape[2]) for each in (columns, rows)]
     made = torch.bmm(split[0].transpose(1, 2), split[1])
@@ -108,7 +109,7 @@ def _long_product(columns: Tensor, rows: Tensor) -> Tensor:
 def folded(
     to_columns: Float[Tensor, "member place taps"], shape: torch.Size, high: int, wide: int
 ) -> Float[Tensor, "batch channel height width"]:
-    """Every pixel's gradient: the sum over the places that saw it."""
+    """Every pixel's gradient: the sum over the positions that read it."""
     count, channels, height, width = shape
     tall, broad = height - high + 1, width - wide + 1
     seen = to_columns.view(count, tall, broad, -1)[..., : high * wide * channels]
@@ -126,7 +127,7 @@ def _next(size: int) -> int:
 
 @contextmanager
 def convolution_precision() -> Iterator[None]:
-    """Products as exact as torch has convolutions on this GPU: TF32, unless someone has turned that off."""
+    """Computes products as torch computes convolutions: in TF32, unless that is turned off."""
     before = torch.backends.cuda.matmul.allow_tf32
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32
     try:

@@ -1,4 +1,4 @@
-"""Variants of the training images, made once: a teacher can be asked about all of them beforehand."""
+"""Makes distorted variants of the training images once, so that a teacher can see all of them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from sparsegate_lab.data import Split, Vary
 from sparsegate_lab.train import generator
 
 VARIANTS = 24  # of every image
-AS_THEY_ARE = 0.2  # share of the images that are not varied in an epoch
+AS_THEY_ARE = 0.2  # share of images that are not distorted in an epoch
 PIECE = 5_000  # images that are changed at a time
 
 
 def variant(
     split: Split, number: int, strength: float
 ) -> UInt8[Tensor, "image channel height width"]:
-    """The images of a split, each in its variant of a number, on the split's device; the same every time."""
+    """One variant of all images of a split, on the split's device; deterministic."""
     vary = Vary(strength)
     drawn = vary.draw(len(split), generator(number, "variant")).to(split.labels.device)
     pieces = zip(torch.split(split.images, PIECE), torch.split(drawn, PIECE), strict=True)
@@ -25,7 +25,7 @@ def variant(
 
 
 def drawn_variants(seed: int, epoch: int, count: int) -> Tensor:
-    """Which variant each of `count` images is in an epoch, from 1 on; 0 for those that stay as they are."""
+    """The variant of each of `count` images in an epoch, from 1 on; 0 for the image itself."""
     draw = generator(seed, "variant", epoch)
     which = torch.randint(1, VARIANTS + 1, (count,), generator=draw)
     return which * (torch.rand(count, generator=draw) >= AS_THEY_ARE)

@@ -1,9 +1,17 @@
-"""Gates on the weights of any model."""
+"""Puts gates on the weights of any model, counts them and takes them off."""
 
 from .average import average
-from .census import UNDECIDED, Census, ClosedLayer, Reading, has_closed, histogram
+from .census import (
+    UNDECIDED,
+    Census,
+    ClosedLayer,
+    Reading,
+    check_finite_gates,
+    has_closed,
+    histogram,
+)
 from .draw import OPEN_ABOVE, Draw, Sample, Threshold
-from .finish import finish
+from .finish import UnfinishedTarget, finish
 from .gate import Gate, where_open
 from .graded import Graded, graded_
 from .install import check_finished, gate, gated_weights, gates, require_gates, unwrapped, weights
@@ -25,8 +33,10 @@ __all__ = [
     "Select",
     "Start",
     "Threshold",
+    "UnfinishedTarget",
     "average",
     "check_finished",
+    "check_finite_gates",
     "finish",
     "gate",
     "gated_weights",

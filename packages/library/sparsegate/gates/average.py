@@ -1,4 +1,4 @@
-"""The average output of a model over several drawn masks."""
+"""Averages a model's outputs over several drawn masks."""
 
 from __future__ import annotations
 
@@ -12,22 +12,28 @@ from .install import require_gates
 
 @torch.no_grad()
 def average(model: nn.Module, *inputs: Any, draws: int) -> Tensor:
-    """The mean output of `draws` passes, each with newly drawn masks; everything else is in eval.
+    """Returns the mean output of several passes, each with newly drawn masks.
 
-    Under `Sample` this is the Monte-Carlo average of the paper. In plain eval a sampled model uses the threshold.
+    Under `Sample` this is the Monte-Carlo average of the paper. All else is in eval mode. In plain
+    eval mode, a sampled model uses the threshold.
 
     >>> from sparsegate.gates import Constant, Sample, gate
     >>> model = gate(nn.Linear(1, 1, bias=False), draw=Sample(), start=Constant(1.0))
     >>> torch.equal(average(model, torch.ones(1, 1), draws=2), model(torch.ones(1, 1)))
     True
+
+    Args:
+        model: A gated model.
+        inputs: The arguments of its forward pass.
+        draws: The number of passes, at least 1.
     """
     if draws < 1:
-        raise ValueError(f"draws is how many masks to average over, at least 1, got {draws}")
+        raise ValueError(f"draws is a number of masks, at least 1, got {draws}")
     found = require_gates(model)
     modes = {module: module.training for module in model.modules()}
     model.eval()
-    for each in found.values():
-        each.train()
+    for gate in found.values():
+        gate.train()
     try:
         return torch.stack([model(*inputs) for _ in range(draws)]).mean(0)
     finally:

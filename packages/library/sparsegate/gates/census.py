@@ -1,8 +1,9 @@
-"""What a training loop can log about gates."""
+"""Counts gates, for logs of a training."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -20,7 +21,7 @@ UNDECIDED = (0.1, 0.9)  # a gate between these is neither clearly closed nor cle
 
 
 class ClosedLayer(UserWarning):
-    """A layer has lost its last weight and passes on nothing but its bias."""
+    """A layer has lost its last weight and outputs only its bias."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Reading:
     total: dict[str, int]
     """Gates of each weight."""
     keep: float
-    """Fraction of weights that a drawn mask is expected to keep."""
+    """Expected fraction of weights that a drawn mask keeps."""
     variance: float
     """Variance of one element of a drawn mask, averaged over all gates; 0 under Threshold."""
     undecided: float
@@ -40,16 +41,19 @@ class Reading:
     flipped: float
     """Fraction of gates that opened or closed since the last reading; 0 in the first."""
     histogram: tuple[int, ...]
-    """How many gates lie in each of 32 equal parts of [0, 1]; a gate on an edge belongs to the part below."""
+    """Gates in each of 32 equal bins of [0, 1]; a gate on an edge belongs to the bin below."""
 
 
 class Census:
-    """Reads a model's gates now and then, remembering the last masks, and warns of layers that have closed.
+    """Counts a model's gates when asked, and warns once of every layer that has closed.
 
     >>> from sparsegate.gates import gate
     >>> census = Census(gate(nn.Linear(3, 2)))
     >>> census.take().kept
     {'weight': 6}
+
+    Args:
+        model: A gated model.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -59,33 +63,37 @@ class Census:
 
     @torch.no_grad()
     def take(self) -> Reading:
-        """Counts all gates; on a sharded model every process must call it."""
-        masks = {name: each.gate > OPEN_ABOVE for name, each in self._gates.items()}
+        """Counts all gates; on a sharded model every process must call it.
+
+        Raises:
+            ValueError: If a gate is NaN.
+        """
+        check_finite_gates({name: gate.gate for name, gate in self._gates.items()})
+        masks = {name: gate.gate > OPEN_ABOVE for name, gate in self._gates.items()}
         drawn = list(self._gates.values())
         reading = Reading(
             kept={name: int(_number(mask.sum())) for name, mask in masks.items()},
             total={name: mask.numel() for name, mask in masks.items()},
-            keep=self._mean([each.draw.keep(each.gate) for each in drawn]),
-            variance=self._mean([each.draw.variance(each.gate) for each in drawn]),
-            undecided=self._mean([_undecided(each).float().mean() for each in drawn]),
+            keep=self._mean([gate.draw.keep(gate.gate) for gate in drawn]),
+            variance=self._mean([gate.draw.variance(gate.gate) for gate in drawn]),
+            undecided=self._mean([_undecided(gate).float().mean() for gate in drawn]),
             flipped=self._mean(
                 [
                     (mask ^ self._masks.get(name, mask)).float().mean()
                     for name, mask in masks.items()
                 ]
             ),
-            histogram=tuple(torch.stack([histogram(each.gate) for each in drawn]).sum(0).tolist()),
+            histogram=tuple(torch.stack([histogram(gate.gate) for gate in drawn]).sum(0).tolist()),
         )
         self._masks = masks
         self._alarm(reading)
         return reading
 
-    def _mean(self, of_each: list[Tensor]) -> float:
-        """The mean over all gates of what is a mean over the gates of one weight."""
-        sizes = [each.gate.numel() for each in self._gates.values()]
-        return sum(_number(mean) * size for mean, size in zip(of_each, sizes, strict=True)) / sum(
-            sizes
-        )
+    def _mean(self, means: list[Tensor]) -> float:
+        """The average of the weights' means, weighted by their number of gates."""
+        sizes = [gate.gate.numel() for gate in self._gates.values()]
+        products = (_number(mean) * size for mean, size in zip(means, sizes, strict=True))
+        return sum(products) / sum(sizes)
 
     def _alarm(self, reading: Reading) -> None:
         for name, number in reading.kept.items():
@@ -96,20 +104,33 @@ class Census:
 
 
 def has_closed(name: str) -> str:
-    """What to tell about a weight whose gates have all closed."""
+    """The warning for a weight whose gates have all closed."""
     return (
-        f"every gate of {name} has closed, so the layer passes on only its bias; lower Penalty.count or "
-        "the gates' learning rate, start the gates higher, or leave the layer out: Select(skip=...)"
+        f"every gate of {name} has closed, so the layer passes on only its bias; lower "
+        "Penalty.count or the gates' learning rate, start the gates higher, or leave the layer "
+        "out: Select(skip=...)"
     )
 
 
-def _undecided(each: Gate) -> Bool[Tensor, "..."]:
-    return (each.gate > UNDECIDED[0]) & (each.gate < UNDECIDED[1])
+def check_finite_gates(gates: Mapping[str, Tensor]) -> None:
+    """Raises if any gate is NaN or infinite, and names its weight; waits for a GPU."""
+    with torch.no_grad():
+        sums = torch.stack([local(gate).sum(dtype=torch.float32) for gate in gates.values()])
+    bad = [name for name, fine in zip(gates, sums.isfinite().tolist(), strict=True) if not fine]
+    if bad:
+        raise ValueError(
+            f"gates of {', '.join(bad)} became NaN; check the loss and its gradients for NaN and "
+            "infinity, or lower the learning rates"
+        )
+
+
+def _undecided(gate: Gate) -> Bool[Tensor, "..."]:
+    return (gate.gate > UNDECIDED[0]) & (gate.gate < UNDECIDED[1])
 
 
 def histogram(gate: Tensor) -> Int64[Tensor, " bin"]:
-    """Counts in equal parts of [0, 1], over all processes if the gates are sharded."""
-    # An edge belongs to the part below, as 0.5 itself is closed.
+    """Counts in equal bins of [0, 1], over all processes if the gates are sharded."""
+    # An edge belongs to the bin below, as 0.5 itself is closed.
     bins = (
         (local(gate.detach()) * NUM_BINS)
         .ceil_()

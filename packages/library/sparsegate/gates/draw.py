@@ -1,4 +1,4 @@
-"""How a binary mask comes from real gates."""
+"""Draws binary masks from real gates."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ OPEN_ABOVE = 0.5  # the paper's threshold; a gate of exactly 0.5 is closed
 
 
 class Draw(abc.ABC):
-    """A way to make a mask from gates, and what to expect of the masks it makes."""
+    """CONTRACT: makes masks from gates, and knows the statistics of these masks."""
 
     @abc.abstractmethod
     def score(self, gate: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-        """What the mask to train with comes from: above 0.5 where a weight takes part."""
+        """What the training mask comes from: above 0.5 where a weight takes part."""
 
     def mask(self, gate: Float[Tensor, "*shape"]) -> Bool[Tensor, "*shape"]:
-        """The mask to train with: true where a weight takes part."""
+        """The training mask: true where a weight takes part."""
         return self.score(gate) > OPEN_ABOVE
 
     @abc.abstractmethod
     def keep(self, gate: Float[Tensor, "*shape"]) -> Float[Tensor, ""]:
-        """The fraction of weights that a mask is expected to keep."""
+        """The expected fraction of weights that a mask keeps."""
 
     def num_kept(self, gate: Float[Tensor, "*shape"], *, lowered: Tensor) -> Num[Tensor, ""]:
-        """How many weights a mask is expected to keep if all gates were lower by so much."""
+        """The expected number of weights that a mask keeps with all gates lowered."""
         return self.keep((gate - lowered).clamp(0.0, 1.0)) * gate.numel()  # a mean over one weight
 
     @abc.abstractmethod
@@ -53,17 +53,17 @@ class Threshold(Draw):
         return (gate > OPEN_ABOVE).float().mean()
 
     def num_kept(self, gate: Float[Tensor, "*shape"], *, lowered: Tensor) -> Num[Tensor, ""]:
-        """The number of gates that are still above 0.5: one pass, where the general form takes five."""
+        """The number of gates above 0.5: one pass, where the general form takes five."""
         return (gate > OPEN_ABOVE + lowered).sum()
 
     def variance(self, gate: Float[Tensor, "*shape"]) -> Float[Tensor, ""]:
-        """Zero: nothing is random."""
+        """Zero, because nothing is random."""
         return gate.new_zeros(())
 
 
 @dataclass(frozen=True)
 class Sample(Draw):
-    """Open with the gate as probability: the paper's unbiased draw, a new mask at every forward pass.
+    """Open with the gate as probability: the paper's unbiased draw, new at every forward pass.
 
     The mask comes from torch's global random state, as dropout does. With several processes, seed
     each one differently, or all of them draw the same mask.
@@ -73,7 +73,7 @@ class Sample(Draw):
     """
 
     def score(self, gate: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-        """Above 0.5 with probability `gate`; a gate of 0 never opens and a gate of 1 never closes."""
+        """Above 0.5 with probability `gate`; a gate of 0 never opens, one of 1 never closes."""
         return gate - torch.rand_like(gate) + OPEN_ABOVE
 
     def keep(self, gate: Float[Tensor, "*shape"]) -> Float[Tensor, ""]:

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterable
+
 import torch
 from torch import nn
 from torch.nn.utils import parametrize
 
 from sparsegate.sharded import is_sharded
 
+from .census import check_finite_gates
+from .draw import OPEN_ABOVE
 from .gate import Gate
-from .install import require_gates, unwrapped
+from .install import AnyModule, require_gates, unwrapped
 from .recurrent import read_directly_
 
 
+class UnfinishedTarget(UserWarning):
+    """A model is finished before training has reached its target."""
+
+
 @torch.no_grad()
-def finish(model: nn.Module) -> nn.Module:
+def finish(model: AnyModule) -> AnyModule:
     """Replaces every gated weight by its masked value, in place, and returns the ordinary model.
 
     >>> from sparsegate.gates import Constant, gate
@@ -23,15 +32,29 @@ def finish(model: nn.Module) -> nn.Module:
     Parameter containing:
     tensor([[0., 0.]], requires_grad=True)
 
-    The state dict has the keys it had before gating, in the same order; outputs equal those of the gated model in eval
-    bit for bit. Weights keep their identity as parameters, so ties survive. A compiled or DDP wrapper is taken off.
+    The state dict has the keys that it had before gating, in the same order. Outputs equal those
+    of the gated model in eval mode bit for bit. Weights keep their identity as parameters, so ties
+    survive.
+
+    Args:
+        model: A gated model; it may be compiled or wrapped in DistributedDataParallel.
+
+    Returns:
+        The ordinary model, without a wrapper of torch.compile or DistributedDataParallel.
+
+    Raises:
+        ValueError: If the model has no gates, has NaN gates, is sharded, or has another
+            parametrization on top of a gate.
     """
-    require_gates(model)
-    model = unwrapped(model)
+    found = require_gates(model)
+    check_finite_gates({name: gate.gate for name, gate in found.items()})
+    model = unwrapped(model)  # type: ignore[assignment]
     if any(is_sharded(parameter) for parameter in model.parameters()):
         raise ValueError(
-            "the model is sharded (fully_shard); load its full state dict into an unsharded gated model and finish that"
+            "the model is sharded (fully_shard); load its full state dict into an unsharded gated "
+            "model and finish that"
         )
+    _warn_if_awaited(found.values())
     sites = [(module, tensor) for module in model.modules() for tensor in _gated_tensors(module)]
     for module, tensor in sites:
         _check_on_top(module, tensor)
@@ -41,9 +64,25 @@ def finish(model: nn.Module) -> nn.Module:
     return model
 
 
+def _warn_if_awaited(gates: Iterable[Gate]) -> None:
+    """Warns if a target has not made its cut."""
+    gates = list(gates)
+    if awaited := gates[0].awaited:
+        kept = sum(int((gate.gate > OPEN_ABOVE).sum()) for gate in gates)
+        total = sum(gate.gate.numel() for gate in gates)
+        warnings.warn(
+            f"the target {awaited} is not reached: {kept:,} of {total:,} weights are still kept; "
+            "train to the end before finishing, or pass the steps that training really has",
+            UnfinishedTarget,
+            stacklevel=4,
+        )
+
+
 def _gated_tensors(module: nn.Module) -> list[str]:
-    lists = getattr(module, "parametrizations", None) if parametrize.is_parametrized(module) else {}
-    return [str(tensor) for tensor, steps in lists.items() if isinstance(steps[0], Gate)]  # type: ignore[union-attr]
+    if not parametrize.is_parametrized(module):
+        return []
+    lists = module.parametrizations
+    return [str(tensor) for tensor, steps in lists.items() if isinstance(steps[0], Gate)]  # type: ignore[union-attr, operator]
 
 
 def _check_on_top(module: nn.Module, tensor: str) -> None:

@@ -1,4 +1,4 @@
-"""The gate on one weight, a parametrization that multiplies the weight by its mask."""
+"""The gates of one weight, a parametrization that multiplies the weight by its mask."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ class Gate(nn.Module):
         self.gate = nn.Parameter(gate)
         self.draw = draw
         self.casts = casts
-        """Whether autocast would cast this weight anyway: then the masked weight is written in that type at once."""
+        """Whether autocast casts this weight; then the masked weight is written in its type."""
         self.awaited = ""
         """The target that training has yet to end on, such as `keep=0.1 at step 800 of 1,000`."""
         self.whole = False
-        """Whether the weight gets the gradient of the masked weight, unmasked, and the gate none.
+        """Whether the weight gets the unmasked gradient of the masked weight, and the gate none.
 
-        For an optimiser that moves both and finds in it what each of the two needs.
+        For `GatedSGD`, which computes both gradients from it.
         """
 
     def mask(self) -> Bool[Tensor, "*shape"]:
-        """The binary mask of this moment: drawn in training, thresholded in eval."""
+        """Returns the binary mask: drawn in training, thresholded in eval."""
         return self._score() > OPEN_ABOVE
 
     def forward(self, weight: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-        """The weight where its mask is true, exactly zero elsewhere."""
+        """Returns the weight where its mask is true, exactly zero elsewhere."""
         return masked(weight, self.gate, self._score(), dtype=self._dtype(weight), whole=self.whole)
 
     def right_inverse(self, weight: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-        """What to store when someone assigns `module.weight = weight`: the weight as it is."""
+        """Returns what `module.weight = weight` stores: the weight itself."""
         return weight
 
     def extra_repr(self) -> str:
@@ -76,12 +76,14 @@ def masked(
     dtype: torch.dtype | None = None,
     whole: bool = False,
 ) -> Float[Tensor, "*shape"]:
-    """The weight where the score is above 0.5, else +0.0, with the straight-through gradient to the gate.
+    """The weight where the score is above 0.5, else +0.0, with a straight-through gradient.
 
-    `d loss / d gate` is `d loss / d masked * weight`, for closed gates too, so that they can open again. The result has
-    the weight's type unless another is given. If `whole`, the weight gets `d loss / d masked` as it is.
+    `d loss / d gate` is `d loss / d masked * weight`, also for closed gates, so that they can open
+    again. The result has the weight's type unless another is given. If `whole`, the weight gets
+    `d loss / d masked` unmasked.
     """
-    # What apply does for torch.func, looking up a signature first of all, costs more than masking a small layer.
+    # What apply does for torch.func, such as looking up a signature, costs more than masking a
+    # small layer.
     plain = not (torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active())
     apply: Any = _apply_plainly if plain else _StraightThrough.apply
     out: Tensor = apply(weight, gate, score, dtype or weight.dtype, whole)
@@ -89,8 +91,8 @@ def masked(
 
 
 class _StraightThrough(torch.autograd.Function):
-    # Selection instead of a product: removed weights are +0.0 (never -0.0), and an infinite weight behind a closed
-    # gate does no harm. Under Threshold the score is the gate: no mask is made or kept at all.
+    # Selection instead of a product: removed weights are +0.0 (never -0.0), and an infinite weight
+    # with a closed gate does no harm. Under Threshold the score is the gate, so no mask is stored.
     generate_vmap_rule = True
 
     @staticmethod
@@ -126,9 +128,9 @@ _apply_plainly = super(torch.autograd.Function, _StraightThrough).apply
 
 
 def where_open(score: Tensor, value: Tensor, dtype: torch.dtype | None = None) -> Tensor:
-    """The value where the score is above 0.5, else +0.0, in the value's type unless another is given."""
+    """The value where the score is above 0.5, else +0.0, in `dtype` or else the value's type."""
     dtype = dtype or value.dtype
-    # torch.where(score > 0.5, value, 0), which on a CPU takes 18 times as long when the mask is mixed: it branches.
+    # torch.where(score > 0.5, value, 0) branches, which takes 18 times as long on a CPU.
     if (
         dtype == value.dtype
         or torch.compiler.is_compiling()
@@ -142,8 +144,9 @@ def where_open(score: Tensor, value: Tensor, dtype: torch.dtype | None = None) -
 
 
 def _with_strides_of(value: Tensor, chosen: Tensor) -> Tensor:
-    # Operations of torch forget the strides of dimensions of size one, by which a convolution tells channels-last:
-    # after a first layer with one input channel the whole network would run in the slow layout.
+    # Operations of torch forget the strides of dimensions of size one, by which a convolution
+    # recognises channels-last: after a first layer with one input channel, the whole network would
+    # run in the slow layout.
     alike = all(
         size == 1 or one == two
         for size, one, two in zip(value.shape, value.stride(), chosen.stride(), strict=True)

@@ -1,4 +1,4 @@
-"""Gates that start in the order in which their weights matter."""
+"""Starts gates in the order of their weights' importance."""
 
 from __future__ import annotations
 
@@ -12,28 +12,26 @@ from .start import Start
 
 LOWEST = 0.51  # still open
 SLOPE = 1 / 32
-COARSE = (
-    12  # bits of a number that do not matter for its bin: 11 of the 23 behind the point are left
-)
+COARSE = 12  # bits of a number that do not matter for its bin: 11 of 23 fraction bits are left
 
 
 @dataclass(frozen=True)
 class Graded(Start):
-    """Every gate starts open, the lower the less its weight matters in its layer: for pretrained weights.
+    """For pretrained weights: gates start open, lower if their weight matters less in its layer.
 
     >>> Graded()(torch.tensor([1.0, -0.1, 0.001]))
     tensor([1.0000, 0.9374, 0.8124])
 
-    A price, or a target, then closes the least important weights first, of all layers together. What counts is a
-    weight's share: its square over the sum of all squares in its layer that are no smaller (LAMP; Lee et al., 2021).
-    Shares of different layers can be compared, and no layer is lost. A gate falls by 1/32 for a factor of ten.
+    A price or a target then closes the least important weights of all layers first. A weight's
+    importance is its square over the sum of all squares in its layer that are no smaller (LAMP;
+    Lee et al., 2021). It can be compared between layers, and no layer is lost.
     """
 
-    # Differs from Lee et al.: weights that are equal in their first eleven bits count as equal, so that nothing need be
-    # sorted, which takes ten seconds for the hundred million weights of a large layer.
+    # Differs from Lee et al.: weights that agree in their first eleven bits count as equal, which
+    # avoids sorting. Sorting takes ten seconds for the hundred million weights of a large layer.
 
     slope: float = SLOPE
-    """By how much a gate is lower for a share that is ten times smaller."""
+    """How much lower a gate starts if its importance is ten times smaller."""
 
     def __post_init__(self) -> None:
         if not self.slope > 0:
@@ -43,9 +41,7 @@ class Graded(Start):
         """One for the largest weight, less for all others, always open."""
         sizes = weight.detach().float().abs()
         if not sizes.isfinite().all():
-            raise ValueError(
-                "gates by the size of weights need weights that are numbers, got some that are none"
-            )
+            raise ValueError("Graded needs finite weights, and some are NaN or infinite")
         bins = (
             sizes.view(torch.int32) >> COARSE
         )  # numbers from zero up are in the order of their bits
@@ -56,5 +52,5 @@ class Graded(Start):
 
 
 def graded_(shares: Float[Tensor, "*shape"], slope: float = SLOPE) -> Float[Tensor, "*shape"]:
-    """Gates for shares of something, in their place: one for a share of one, lower by `slope` for a tenth, all open."""
+    """Turns shares into open gates, in place: 1 for a share of 1, lower by `slope` for 0.1."""
     return shares.log10_().mul_(slope).add_(1).nan_to_num_(nan=LOWEST).clamp_(LOWEST, 1.0)

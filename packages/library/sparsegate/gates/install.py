@@ -18,12 +18,8 @@ from .select import Select, Site
 from .start import Constant, Start
 
 AnyModule = TypeVar("AnyModule", bound=nn.Module)
-CAST = (
-    nn.Linear,
-    nn.Conv1d,
-    nn.Conv2d,
-    nn.Conv3d,
-)  # of these autocast casts the weight, wherever it is read
+# Layers whose weight autocast casts wherever it is read.
+CAST = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
 
 def gate(
@@ -39,11 +35,26 @@ def gate(
     >>> list(gates(model))
     ['0.weight', '2.weight']
 
-    `draw` is `Threshold()` unless given. `start` is one start for all (`Constant(0.9)` unless given), or a mapping from
-    name patterns to starts, of which the first that matches counts. `select` is every weight unless given. Tied weights
-    share one gate. No random number is consumed. Gate before wrapping in DDP or FSDP and before building
-    optimisers: the parameters' order changes.
+    Args:
+        model: Any model. Gate it before wrapping it in DDP or FSDP and before building
+            optimisers: the order of the parameters changes.
+        draw: How masks come from gates; `Threshold()` unless given.
+        start: The gates' first values; `Constant(0.9)` unless given. A mapping from name patterns
+            to starts applies the first pattern that matches a weight.
+        select: Which weights get gates; every weight unless given.
+
+    Returns:
+        The model. Tied weights share one gate. No random number is consumed.
+
+    Raises:
+        ValueError: If the model is gated, sharded or wrapped already, no weight matches, or a
+            chosen weight cannot have a gate.
     """
+    if isinstance(select, str):
+        raise ValueError(
+            f"select is a Select, got the string {select!r}; "
+            f"write select=Select(names=({select!r},))"
+        )
     _check_ungated(model)
     sites = (select or Select()).sites(unwrapped(model))
     starts = _start_of_each(sites, start or Constant())
@@ -63,9 +74,16 @@ def gate(
 
 
 def gates(model: nn.Module) -> dict[str, Gate]:
-    """The gates of a model by the name of their weight, tied weights once; empty if the model has none.
+    """Returns the gates of a model by the names that their weights had before gating.
 
-    The names are those of the weights before gating, also when the model is compiled or wrapped in DDP.
+    >>> list(gates(gate(nn.Linear(2, 1))))
+    ['weight']
+
+    Args:
+        model: Any model; it may be compiled or wrapped in DistributedDataParallel.
+
+    Returns:
+        One gate per weight; tied weights appear once. Empty if the model has no gates.
     """
     found: dict[str, Gate] = {}
     for path, each in _paths(model).items():  # "fc1.parametrizations.weight"
@@ -75,19 +93,23 @@ def gates(model: nn.Module) -> dict[str, Gate]:
 
 
 def gated_weights(model: nn.Module) -> list[nn.Parameter]:
-    """The weights behind the gates, in the order of `gates`: what the masks choose from."""
+    """Returns the gated weights themselves, unmasked, in the order of `gates`."""
     lists = [unwrapped(model).get_submodule(path) for path in _paths(model)]
     return [each.original for each in lists]  # type: ignore[misc]
 
 
 def weights(model: nn.Module) -> list[nn.Parameter]:
-    """Every parameter that is not a gate: what the weights' optimiser trains."""
+    """Returns every parameter that is not a gate, for the weights' optimiser.
+
+    Args:
+        model: A gated model.
+    """
     ours = {id(each.gate) for each in gates(model).values()}
     return [parameter for parameter in model.parameters() if id(parameter) not in ours]
 
 
 def require_gates(model: nn.Module) -> dict[str, Gate]:
-    """The gates of a model, of which there must be some."""
+    """Returns the gates of a model; raises if it has none."""
     found = gates(model)
     if not found:
         raise ValueError("the model has no gates; put them on with sparsegate.gate(model) first")
@@ -95,15 +117,16 @@ def require_gates(model: nn.Module) -> dict[str, Gate]:
 
 
 def check_finished(model: nn.Module) -> None:
-    """Refuses a model that still has gates: what is to be done with it wants its weights as they will be."""
+    """Raises if a model still has gates, for functions that need its final weights."""
     if present := list(gates(model)):
         raise ValueError(
-            f"the model still has gates ({', '.join(present)}); take them off: sparsegate.finish(model)"
+            f"the model still has gates ({', '.join(present)}); "
+            "take them off: sparsegate.finish(model)"
         )
 
 
 def unwrapped(model: nn.Module) -> nn.Module:
-    """The model inside torch.compile's and DistributedDataParallel's wrappers."""
+    """Returns the model inside the wrappers of torch.compile and DistributedDataParallel."""
     if isinstance(model, nn.parallel.DistributedDataParallel):
         return unwrapped(model.module)
     inner = getattr(model, "_orig_mod", None)
@@ -111,7 +134,7 @@ def unwrapped(model: nn.Module) -> nn.Module:
 
 
 def _paths(model: nn.Module) -> dict[str, Gate]:
-    """Every gate by the path of the list that holds it."""
+    """Every gate by the path of its parametrization list."""
     modules = unwrapped(model).named_modules()
     return {path.rpartition(".")[0]: module for path, module in modules if isinstance(module, Gate)}
 
@@ -138,7 +161,8 @@ def _start_of_each(sites: list[Site], start: Start | Mapping[str, Start]) -> lis
     if unused:
         known = ", ".join(site.name for site in sites)
         raise ValueError(
-            f"no gated weight matches the start for {', '.join(unused)}; the gated weights are {known}"
+            f"no gated weight matches the start for {', '.join(unused)}; "
+            f"the gated weights are {known}"
         )
     names: dict[int, list[str]] = {}  # a tied weight has several
     for site in sites:
@@ -151,5 +175,6 @@ def _first_match(names: list[str], start: Mapping[str, Start]) -> Start:
         if any(fnmatchcase(name, pattern) for name in names):
             return each
     raise ValueError(
-        f"{names[0]} has no start; add a pattern that matches it, or '*' for all others, after {list(start)}"
+        f"{names[0]} has no start; add a pattern that matches it, or '*' for all others, "
+        f"after {list(start)}"
     )

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 
 def read_through_gates_(module: nn.Module) -> None:
-    """Gives a gated RNN, LSTM or GRU a computed `_flat_weights`, in place; other modules are left alone.
+    """Makes `_flat_weights` of a gated RNN, LSTM or GRU computed, in place; ignores other modules.
 
     torch's recurrent layers compute from a list that is filled once, at construction, and would
     never see a parametrized weight.
@@ -19,7 +19,7 @@ def read_through_gates_(module: nn.Module) -> None:
 
 
 def read_directly_(module: nn.Module) -> None:
-    """Gives a finished recurrent layer its ordinary list back, in place; other modules are left alone."""
+    """Restores the ordinary list of a finished recurrent layer, in place; ignores other modules."""
     if isinstance(module, nn.RNNBase):
         module._flat_weights = _current(module)
 
@@ -29,8 +29,8 @@ def _current(module: nn.RNNBase) -> list[Tensor | None]:
 
 
 def _ignore(module: nn.RNNBase, value: list[Tensor | None]) -> None:
-    """What torch would store here (after `.to(device)`, say) is computed at each read instead."""
+    """Ignores what torch would store, such as after `.to(device)`: it is computed at each read."""
 
 
 def _nothing_to_update(module: nn.RNNBase) -> None:
-    """Before a pass torch compares every weight with its list, which would draw each mask several times."""
+    """Skips torch's check of all weights before a pass, which would draw masks several times."""

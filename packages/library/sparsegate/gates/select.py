@@ -29,7 +29,7 @@ GATED_TYPES: tuple[type[nn.Module], ...] = (
 
 
 class Site(NamedTuple):
-    """One place in a model where a parameter lives."""
+    """A module of a model and the name of one of its parameters."""
 
     path: str
     """The module's name in the model, empty for the model itself."""
@@ -44,7 +44,7 @@ class Site(NamedTuple):
 
     @property
     def parameter(self) -> nn.Parameter:
-        """The parameter that lives here."""
+        """The parameter itself."""
         parameter = self.module._parameters[self.tensor]
         assert parameter is not None
         return parameter
@@ -52,25 +52,47 @@ class Site(NamedTuple):
 
 @dataclass(frozen=True)
 class Select:
-    """Chooses weights by the type of their layer and by name pattern.
+    """Chooses weights by the type of their layer and by name patterns.
 
-    A weight is a parameter with "weight" in its name and two or more dimensions, so biases and norms have no gates.
-
-    >>> [site.name for site in Select(names=("0.*",)).sites(nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2)))]
+    >>> model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    >>> [site.name for site in Select(names=("0.*",)).sites(model)]
     ['0.weight']
+
+    A weight is a parameter with "weight" in its name and two or more dimensions. Biases and norms
+    never get gates.
+
+    Raises:
+        ValueError: If a string is given where a tuple is expected.
     """
 
     types: tuple[type[nn.Module], ...] = GATED_TYPES
-    """Layers whose weights get gates, subclasses included; your own layer type may stand here."""
+    """Layers whose weights get gates, subclasses included; may contain types of your own."""
 
     names: tuple[str, ...] = ("*",)
     """Patterns of weight names, such as `fc*` or `encoder.*.weight`; one must match."""
 
     skip: tuple[str, ...] = ()
-    """Patterns of weight names to leave alone."""
+    """Patterns of weight names that get no gates."""
+
+    def __post_init__(self) -> None:
+        for name in ("types", "names", "skip"):
+            value = getattr(self, name)
+            if isinstance(value, str):
+                field = "names" if name == "types" else name
+                raise ValueError(
+                    f"{name} is a tuple, got the string {value!r}; "
+                    f"write Select({field}=({value!r},))"
+                )
 
     def sites(self, model: nn.Module) -> list[Site]:
-        """The chosen weights and every other place where one of them is tied; raises if nothing matches."""
+        """The chosen weights, and every other parameter that is tied to one of them.
+
+        Args:
+            model: A model without gates.
+
+        Raises:
+            ValueError: If nothing matches, or a chosen weight cannot have a gate.
+        """
         self._check_no_other_parametrization(model)
         candidates = [site for site in _sites(model) if self._fits(site)]
         chosen = [site for site in candidates if self._wants(site.name)]
@@ -99,7 +121,8 @@ class Select:
                     name = f"{path}.{tensor}" if path else str(tensor)
                     if "weight" in str(tensor) and self._wants(name):
                         raise ValueError(
-                            f"{name} has a parametrization already; remove it, or skip it: Select(skip=({name!r},))"
+                            f"{name} has a parametrization already; remove it, or skip it: "
+                            f"Select(skip=({name!r},))"
                         )
 
     def _nothing(self, candidates: list[str]) -> str:
@@ -130,15 +153,18 @@ def _is_matrix(parameter: nn.Parameter) -> bool:
 def _check_gateable(site: Site) -> None:
     if isinstance(site.parameter, UninitializedParameter):
         raise ValueError(
-            f"{site.name} has no shape yet (a lazy layer); run one batch through the model, then gate it"
+            f"{site.name} has no shape yet (a lazy layer); "
+            "run one batch through the model, then gate it"
         )
     if getattr(site.module, "sparse", False):
         raise ValueError(
-            f"{site.path} gives sparse gradients, which gates cannot use; build it with sparse=False"
+            f"{site.path} gives sparse gradients, which gates cannot use; "
+            "build it with sparse=False"
         )
     if _is_made_into_a_weight(site):
         raise ValueError(
-            f"{site.name} is made into a weight by a hook (weight_norm, spectral_norm, prune); remove it first"
+            f"{site.name} is made into a weight by a hook (weight_norm, spectral_norm, prune); "
+            "remove it first"
         )
     if not site.parameter.is_floating_point():
         raise ValueError(

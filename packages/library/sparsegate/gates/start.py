@@ -39,7 +39,7 @@ class Constant(Start):
 
 @dataclass(frozen=True)
 class LargestWeights(Start):
-    """The largest weights start open, the others closed but close to opening: for pretrained weights.
+    """For pretrained weights: the largest start open, the others closed but close to opening.
 
     >>> LargestWeights(keep=0.5)(torch.tensor([3.0, -1.0, -4.0, 2.0]))
     tensor([1.0000, 0.4900, 1.0000, 0.4900])
@@ -57,10 +57,12 @@ class LargestWeights(Start):
                 f"keep is a fraction in (0, 1], got {self.keep}; for 95 % sparsity write keep=0.05"
             )
         if not 0 <= self.closed <= 0.5:
-            raise ValueError(f"closed is a gate that is not open, in [0, 0.5], got {self.closed}")
+            raise ValueError(
+                f"closed is the value of a closed gate, in [0, 0.5], got {self.closed}"
+            )
 
     def __call__(self, weight: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-        """One where the magnitude is among the largest, `closed` elsewhere; ties are broken by position."""
+        """One where the magnitude is among the largest, `closed` elsewhere; ties by position."""
         gate = torch.full_like(weight, self.closed, dtype=torch.float32)
         num_open = max(1, round(self.keep * weight.numel()))
         return gate.masked_fill_(
@@ -70,7 +72,7 @@ class LargestWeights(Start):
 
 def _largest(sizes: Float[Tensor, " weight"], count: int) -> Bool[Tensor, " weight"]:
     """Which are the `count` largest; of equal ones the first."""
-    # Found without sorting, which takes ten times as long for the hundred million weights of a large layer.
+    # Without sorting, which takes ten times as long for the hundred million weights of a layer.
     last = sizes.kthvalue(len(sizes) - count + 1).values
     chosen, level = sizes > last, sizes == last
     return chosen | (level & (level.cumsum(0) <= count - chosen.sum()))

@@ -5,14 +5,14 @@ from __future__ import annotations
 import abc
 import math
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.optim import Optimizer
 
-from sparsegate.gates import OPEN_ABOVE, require_gates
+from sparsegate.gates import OPEN_ABOVE, check_finite_gates, require_gates
 from sparsegate.price import Penalty, PenaltyPlan, Plan
 from sparsegate.sharded import local, whole
 from sparsegate.target import Found, Target, TargetPlan
@@ -143,24 +143,13 @@ class GateOptimizer(Optimizer, abc.ABC):
             )
         if steps is None:
             raise ValueError("a target needs steps=, the number of steps of the whole training")
-        self.aim(model, target, steps=steps, judge=judge)
-
-    def aim(
-        self,
-        model: nn.Module,
-        target: Target,
-        *,
-        steps: int,
-        judge: Callable[[], float] | None = None,
-    ) -> None:
-        """Gives the optimiser a target before its first step.
-
-        Args:
-            model: The gated model.
-            target: What training should end on.
-            steps: The number of steps of the whole training.
-            judge: Returns the model's validation accuracy in per cent, for `max_drop`.
-        """
+        if any(
+            not gate.gate.requires_grad and not gate.whole for gate in require_gates(model).values()
+        ):
+            raise ValueError(
+                "a target moves all gates, and some have requires_grad=False; "
+                "leave their layers out with Select(skip=...)"
+            )
         momentum = self._gate_group["momentum"]
         self.plan = TargetPlan(model, target, steps=steps, judge=judge, momentum=momentum)
 
@@ -187,7 +176,7 @@ class GateOptimizer(Optimizer, abc.ABC):
         if self._steps_since_check < CHECK_EVERY:
             return
         self._steps_since_check = 0
-        check_finite_gates(self._gates.items())
+        check_finite_gates(self._gates)
 
     def _warn_if_nothing_closes(self, steps: int) -> None:
         """Warns if the price is too low to close any gate in this many steps."""
@@ -214,16 +203,3 @@ class GateOptimizer(Optimizer, abc.ABC):
                 UserWarning,
                 stacklevel=4,
             )
-
-
-def check_finite_gates(gates: Iterable[tuple[str, Tensor]]) -> None:
-    """Raises if any gate is NaN or infinite, and names its weight."""
-    named = dict(gates)
-    with torch.no_grad():
-        sums = torch.stack([local(gate).sum(dtype=torch.float32) for gate in named.values()])
-    bad = [name for name, ok in zip(named, sums.isfinite().tolist(), strict=True) if not ok]
-    if bad:
-        raise ValueError(
-            f"gates of {', '.join(bad)} became NaN; check the loss and its gradients for NaN and "
-            "infinity, or lower the learning rates"
-        )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from sparsegate.gates import require_gates
-from sparsegate.price import Moment, Penalty
+from sparsegate.price import Moment, Penalty, Plan
 from sparsegate.sharded import local
 from sparsegate.target import Target
 
@@ -65,56 +65,48 @@ class GateSGD(GateOptimizer):
         steps: int | None = None,
         judge: Callable[[], float] | None = None,
     ) -> None:
-        if not (lr >= 0 and 0 <= momentum < 1):
-            raise ValueError(
-                f"lr is zero or more and momentum in [0, 1), got lr={lr}, momentum={momentum}"
-            )
-        found = require_gates(model).values()
-        if any(gate.whole for gate in found):
-            raise ValueError(
-                "GatedSGD has taken over these gates, and they get no gradients; "
-                "gate a fresh model, or step GatedSGD alone"
-            )
-        params = [gate.gate for gate in found]
+        check_gates(model, lr, momentum)
+        params = [gate.gate for gate in require_gates(model).values()]
         super().__init__(params, {"lr": lr, "momentum": momentum, "price": 1.0})
         self._set_plan(model, penalty, target, steps, judge)
-
-    def aim(
-        self,
-        model: nn.Module,
-        target: Target,
-        *,
-        steps: int,
-        judge: Callable[[], float] | None = None,
-    ) -> None:
-        """Gives the optimiser a target before its first step; see `GateSGD` for the arguments."""
-        if any(not gate.gate.requires_grad for gate in require_gates(model).values()):
-            raise ValueError(
-                "a target moves all gates, and some have requires_grad=False; "
-                "leave their layers out with Select(skip=...)"
-            )
-        super().aim(model, target, steps=steps, judge=judge)
 
     @property
     def _gate_group(self) -> dict[str, Any]:
         return self.param_groups[0]
 
     def _step(self) -> None:
-        group = self.param_groups[0]
-        params: list[Tensor] = group["params"]
-        memory = [self.state[param] for param in params]
-        moment = Moment(
-            group["lr"], group["price"], lambda: [param.grad for param in params], memory
+        step_gate_group(self.param_groups[0], self.state, self.plan)
+
+
+def check_gates(model: nn.Module, lr: float, momentum: float) -> None:
+    """Raises if the gates' settings are out of range, or the gates get no gradients."""
+    if not (lr >= 0 and 0 <= momentum < 1):
+        raise ValueError(
+            "the gates' lr is zero or more and momentum in [0, 1), "
+            f"got lr={lr}, momentum={momentum}"
         )
-        motion = self.plan.motion(moment)
-        if motion is None:
-            return
-        columns = zip(params, memory, motion.rates, motion.slopes, strict=True)
-        for param, state, lr, slope in columns:
-            if not param.requires_grad:
-                continue
-            if "momentum_buffer" not in state:
-                state["momentum_buffer"] = torch.zeros_like(param)
-            grad = None if param.grad is None else local(param.grad)
-            velocity = local(state["momentum_buffer"])
-            step_gates(local(param), velocity, grad, lr, group["momentum"], slope, motion.shift)
+    if any(gate.whole for gate in require_gates(model).values()):
+        raise ValueError(
+            "GatedSGD has taken over these gates, and they get no gradients; "
+            "gate a fresh model, or step GatedSGD alone"
+        )
+
+
+def step_gate_group(
+    group: dict[str, Any], state: MutableMapping[Tensor, dict[str, Any]], plan: Plan
+) -> None:
+    """Moves the gates of a parameter group once, as their plan says."""
+    params: list[Tensor] = group["params"]
+    memory = [state[param] for param in params]
+    moment = Moment(group["lr"], group["price"], lambda: [param.grad for param in params], memory)
+    motion = plan.motion(moment)
+    if motion is None:
+        return
+    for param, kept, lr, slope in zip(params, memory, motion.rates, motion.slopes, strict=True):
+        if not param.requires_grad:
+            continue
+        if "momentum_buffer" not in kept:
+            kept["momentum_buffer"] = torch.zeros_like(param)
+        grad = None if param.grad is None else local(param.grad)
+        velocity = local(kept["momentum_buffer"])
+        step_gates(local(param), velocity, grad, lr, group["momentum"], slope, motion.shift)

@@ -116,7 +116,8 @@ def falling(target: Target, progress: float, *, start: float, end: float) -> flo
     """
     done = (progress - target.begin) / (target.reach - target.begin)
     if target.fall == "factor":
-        return end * (start / end) ** (1 - min(1.0, max(0.0, done)))
+        left: float = 1 - min(1.0, max(0.0, done))
+        return float(end * (start / end) ** left)
     return fall(done, start=start, end=end, power=3)
 
 
