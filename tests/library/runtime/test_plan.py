@@ -8,7 +8,7 @@ from torch.nn import functional as F
 from sparsegate.runtime.dense_part import dense_kernels_for
 from sparsegate.runtime.part import ChainPart, CsrPart
 from sparsegate.runtime.plan import planned, short_cut
-from sparsegate.runtime.sparsable import pieces, traced
+from sparsegate.runtime.sparsable import captured, pieces
 from sparsegate_lab.models import LeNet5, LeNet300
 from sparsegate_runtime.kernels import KERNELS
 
@@ -92,9 +92,9 @@ MODELS = {
 
 
 def plan_of(model, x, kernel="chain", channels_last=False, **kernels):
-    graph = traced(model, x)
+    graph = captured(model, x)
     chosen = {piece.name: kernel for piece in pieces(graph)} | kernels
-    return planned(model, graph, chosen, channels_last=channels_last)
+    return planned(graph, chosen, channels_last=channels_last)
 
 
 def parts(plan):
@@ -123,7 +123,7 @@ def test_any_one_layer_may_stay_dense(sparsified, name):
     make, shape = MODELS[name]
     model = sparsified(shaken(make()))
     x = torch.randn(3, *shape)
-    for piece in pieces(traced(model, x)):
+    for piece in pieces(captured(model, x)):
         for channels_last in (False, True):
             plan = plan_of(model, x, channels_last=channels_last, **{piece.name: "dense"})
             assert piece.name not in [name for part in parts(plan) for name in part]
@@ -252,9 +252,9 @@ def test_packed_convolutions_change_nothing_but_the_layout_between_them(sparsifi
     make, shape = MODELS[name]
     model = sparsified(shaken(make()))
     x = torch.randn(3, *shape)
-    graph = traced(model, x)
+    graph = captured(model, x)
     kernels = {piece.name: (dense_kernels_for(piece) or ["dense"])[0] for piece in pieces(graph)}
-    got = planned(model, graph, kernels)(x)
+    got = planned(graph, kernels)(x)
     torch.testing.assert_close(got, model(x), rtol=1e-5, atol=1e-5)
     assert got.is_contiguous()
 

@@ -14,7 +14,6 @@ from .build import build, find_compiler
 from .code import MAX_WEIGHTS, Code, Dtype, generate
 from .export_result import Written
 from .hardwired import HardWired, hard_wire
-from .norm import scale_and_shift
 from .normalise import Normalise
 from .to_c import to_c
 from .to_web import to_web
@@ -52,7 +51,6 @@ __all__ = [
     "for_browser",
     "generate",
     "hard_wire",
-    "scale_and_shift",
     "to_c",
     "to_web",
 ]

@@ -61,8 +61,3 @@ __all__ = [
     "shrink",
     "unchecked",
 ]
-
-from .chain import find_chains, trace  # noqa: E402
-from .step import is_hooked, module_of, operation, reads_shape  # noqa: E402
-
-__all__ += ["find_chains", "is_hooked", "module_of", "operation", "reads_shape", "trace"]

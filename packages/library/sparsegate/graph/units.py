@@ -14,8 +14,20 @@ from math import prod
 from torch import Tensor, nn
 
 from .graph import Graph
-from .node import AdaptivePool, Constant, Conv, Layer, Linear, Mean, Node, Norm, Pad, Pointwise
-from .node import Pool, Reshape
+from .node import (
+    AdaptivePool,
+    Constant,
+    Conv,
+    Layer,
+    Linear,
+    Mean,
+    Node,
+    Norm,
+    Pad,
+    Pointwise,
+    Pool,
+    Reshape,
+)
 
 LAYERS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
