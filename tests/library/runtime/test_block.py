@@ -64,6 +64,10 @@ JOINED = {
     "in place": (lambda m, x: around(m, x, operator.iadd), THREE),
     "by a function": (lambda m, x: around(m, x, torch.add), THREE),
     "by a method": (lambda m, x: around(m, x, lambda one, two: one.add_(two)), THREE),
+    "added in place to what is carried": (
+        lambda m, x: (lambda y: y.add_(m.two(m.one(y).relu())))(m.zero(x).relu()),
+        THREE,
+    ),
     "with norms": (
         lambda m, x: (lambda y: F.relu(m.b(m.two(F.relu(m.a(m.one(y))))) + y))(m.zero(x).relu()),
         {**convs("zero"), **convs("one", "two", bias=False), **norms("a", "b")},
@@ -189,10 +193,6 @@ NOT_JOINED = {
             "one": nn.Conv2d(4, 4, 3, (2, 2), (0, 1)),
             **convs("two"),
         },
-    ),
-    "added in place to what is carried": (
-        lambda m, x: (lambda y: y.add_(m.two(m.one(y).relu())))(m.zero(x).relu()),
-        THREE,
     ),
     "pooled on the way": (
         lambda m, x: (lambda y: m.two(F.max_pool2d(m.one(y).relu(), 3, 1)) + y)(m.zero(x).relu()),

@@ -147,16 +147,28 @@ class _Runnable:
 
     def module(self) -> fx.GraphModule:
         """The whole graph."""
+        needed = self._needed()
         for node in self.graph.operations.nodes:
-            if node in self.graph.constants or node.op == "output":
-                continue
-            self.values[node] = self._written(node)
             if node in self.swaps:
                 self.values[node] = self._called(*self.swaps[node])
+            elif node.op == "placeholder" or node in needed:
+                if node not in self.graph.constants:
+                    self.values[node] = self._written(node)
         outputs = [self._output(value) for value in self.graph.returned]
         self.made.output(outputs[0] if len(outputs) == 1 else tuple(outputs))
-        self.made.eliminate_dead_code()
         return fx.GraphModule(self.attributes, self.made)
+
+    def _needed(self) -> set[fx.Node]:
+        """What the outputs depend on, with the swaps."""
+        found: set[fx.Node] = set()
+        todo = [value for value in self.graph.returned if isinstance(value, fx.Node)]
+        while todo:
+            node = todo.pop()
+            if node not in found:
+                found.add(node)
+                swap = self.swaps.get(node)
+                todo += node.all_input_nodes if swap is None else [swap[1].origin]
+        return found
 
     def _written(self, node: fx.Node) -> fx.Node:
         if node.op == "placeholder":

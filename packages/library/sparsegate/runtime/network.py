@@ -151,7 +151,8 @@ class SparseNetwork(nn.Module):
         nearest = min(
             self.choices, key=lambda each: abs(log(max(each.batch, 1)) - log(max(batch, 1)))
         )
-        if batch in self._graph.batches:
+        known = self._graph.batches
+        if batch in known and nearest.batch in known:
             self._plans[batch] = self._plans[nearest.batch]
         else:
             self._plans[batch] = self._planned(nearest, batch)
