@@ -4,10 +4,20 @@ import pytest
 import torch
 from torch import nn
 
-from sparsegate.runtime.autotune import WORTH_TRYING, forced, measured
+from sparsegate.runtime import autotune
+from sparsegate.runtime.autotune import WORTH_TRYING
+from sparsegate.runtime.sparsable import captured
 from sparsegate_runtime.kernels import KERNELS
 
 needs_kernels = pytest.mark.skipif(KERNELS is None, reason="kernels not built")
+
+
+def forced(model, example, kernel):
+    return autotune.forced(captured(model.eval(), example), example, kernel)
+
+
+def measured(model, example):
+    return autotune.measured(captured(model.eval(), example), example)
 
 
 @pytest.fixture

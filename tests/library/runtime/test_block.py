@@ -15,7 +15,7 @@ from sparsegate.runtime.block import Block, joined
 from sparsegate.runtime.part import ChainPart
 from sparsegate.runtime.plan import planned
 from sparsegate.runtime.reference import chain
-from sparsegate.runtime.sparsable import pieces, traced
+from sparsegate.runtime.sparsable import captured, pieces
 from sparsegate_lab.models import ResNet20
 from sparsegate_runtime.kernels import KERNELS
 
@@ -64,6 +64,10 @@ JOINED = {
     "in place": (lambda m, x: around(m, x, operator.iadd), THREE),
     "by a function": (lambda m, x: around(m, x, torch.add), THREE),
     "by a method": (lambda m, x: around(m, x, lambda one, two: one.add_(two)), THREE),
+    "added in place to what is carried": (
+        lambda m, x: (lambda y: y.add_(m.two(m.one(y).relu())))(m.zero(x).relu()),
+        THREE,
+    ),
     "with norms": (
         lambda m, x: (lambda y: F.relu(m.b(m.two(F.relu(m.a(m.one(y))))) + y))(m.zero(x).relu()),
         {**convs("zero"), **convs("one", "two", bias=False), **norms("a", "b")},
@@ -114,8 +118,8 @@ JOINED = {
 
 
 def plan_of(model, x):
-    graph = traced(model, x)
-    return planned(model, graph, {piece.name: "chain" for piece in pieces(graph)})
+    graph = captured(model, x)
+    return planned(graph, {piece.name: "chain" for piece in pieces(graph)})
 
 
 @torch.no_grad()
@@ -125,7 +129,7 @@ def test_a_skip_connection_is_carried_however_it_is_written(written, sparsified,
     way, modules = JOINED[name]
     model = sparsified(written(way, **modules), sparsity=0.5)
     x = torch.randn(batch, *SHAPE)
-    plan, graph = plan_of(model, x), traced(model, x)
+    plan, graph = plan_of(model, x), captured(model, x)
     assert sum(isinstance(unit, Block) for unit in joined(pieces(graph), graph)) == 1
     is_one = name != "after a pool"  # a padded pool stays torch's
     assert isinstance(plan, ChainPart) == is_one
@@ -190,10 +194,6 @@ NOT_JOINED = {
             **convs("two"),
         },
     ),
-    "added in place to what is carried": (
-        lambda m, x: (lambda y: y.add_(m.two(m.one(y).relu())))(m.zero(x).relu()),
-        THREE,
-    ),
     "pooled on the way": (
         lambda m, x: (lambda y: m.two(F.max_pool2d(m.one(y).relu(), 3, 1)) + y)(m.zero(x).relu()),
         {**convs("zero", "one"), **convs("two", padding=2)},
@@ -207,7 +207,7 @@ def test_what_cannot_be_carried_is_left(written, sparsified, name):
     way, modules = NOT_JOINED[name]
     model = sparsified(written(way, **modules), sparsity=0.5)
     x = torch.randn(3, *SHAPE)
-    graph = traced(model, x)
+    graph = captured(model, x)
     assert not any(isinstance(unit, Block) for unit in joined(pieces(graph), graph))
     torch.testing.assert_close(plan_of(model, x)(x), model(x), rtol=1e-5, atol=1e-5)
 
@@ -254,9 +254,8 @@ def test_a_residual_network_is_one_call(sparsified, batch):
 @pytest.mark.parametrize("name", ["one", "two", "zero"])
 def test_a_layer_that_stays_dense_ends_the_block(written, name):
     model, x = written(around, **THREE), torch.randn(3, *SHAPE)
-    graph = traced(model, x)
+    graph = captured(model, x)
     plan = planned(
-        model,
         graph,
         {piece.name: "dense" if piece.name == name else "chain" for piece in pieces(graph)},
     )
@@ -309,7 +308,7 @@ def test_any_block_computes_what_its_layers_do(written, drawn, batch, seed):
             torch.randint(-2, 3, parameter.shape) * (torch.rand(parameter.shape) < 0.5)
         )  # sums are exact
     x = torch.randint(-3, 4, (batch, *shape)).float()
-    graph = traced(model, x)
+    graph = captured(model, x)
     (unit,) = joined(pieces(graph), graph)
     assert torch.equal(chain(unit.layers, x.relu()).float(), model(x).flatten(1))
     assert torch.equal(plan_of(model, x)(x), model(x))

@@ -8,7 +8,7 @@ from torch import nn
 
 from sparsegate.runtime import dense_part as module
 from sparsegate.runtime.dense_part import DensePart, dense_kernels_for, dense_part, has_packing
-from sparsegate.runtime.sparsable import pieces, traced
+from sparsegate.runtime.sparsable import captured, pieces
 from sparsegate_runtime.kernels import KERNELS
 
 pytestmark = pytest.mark.skipif(
@@ -29,7 +29,7 @@ def model() -> nn.Module:
 
 @pytest.fixture
 def found(model) -> list:
-    return pieces(traced(model, torch.zeros(1, 3, 25, 26)))
+    return pieces(captured(model, torch.zeros(1, 3, 25, 26)))
 
 
 def test_convolutions_run_packed_and_by_winograds_method_where_it_fits(found):

@@ -5,10 +5,10 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from sparsegate.runtime.global_mean import mean_at
+from sparsegate.runtime.block import mean_at
 from sparsegate.runtime.part import ChainPart
 from sparsegate.runtime.plan import planned
-from sparsegate.runtime.sparsable import pieces, traced
+from sparsegate.runtime.sparsable import captured, pieces
 from sparsegate_runtime.kernels import KERNELS
 
 pytestmark = pytest.mark.skipif(KERNELS is None, reason="kernels not built")
@@ -39,8 +39,8 @@ NOT_MEANS = {
 
 
 def plan_of(model):
-    graph = traced(model, X)
-    return planned(model, graph, {piece.name: "chain" for piece in pieces(graph)})
+    graph = captured(model, X)
+    return planned(graph, {piece.name: "chain" for piece in pieces(graph)})
 
 
 @torch.no_grad()
@@ -60,8 +60,8 @@ def test_a_mean_between_layers_is_part_of_the_chain(written, name):
 @pytest.mark.parametrize("name", NOT_MEANS)
 def test_other_means_are_left(written, name):
     model = written(lambda m, x: NOT_MEANS[name](m, m.conv(x)), conv=nn.Conv2d(2, 5, 3)).eval()
-    graph = traced(model, X)
-    assert not any(mean_at(node, graph) for node in graph.graph.nodes)
+    graph = captured(model, X)
+    assert not any(mean_at(node, graph) for node in graph.nodes)
     torch.testing.assert_close(plan_of(model)(X), model(X), rtol=1e-5, atol=1e-5)
 
 

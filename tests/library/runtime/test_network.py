@@ -13,7 +13,7 @@ from torch import nn
 import sparsegate as sg
 from sparsegate.graph import unchecked
 from sparsegate.runtime import Choice, LayerChoice, dense_part
-from sparsegate.runtime.sparsable import check_trace
+from sparsegate.runtime.sparsable import captured, checked
 from sparsegate_lab.models import LeNet5
 from sparsegate_runtime.kernels import KERNELS, explain_missing
 
@@ -269,7 +269,7 @@ def test_an_example_that_the_model_does_not_take_is_refused(model):
 
 def test_a_model_that_cannot_be_traced_is_refused(written):
     model = written(lambda m, x: m.fc(x) if x.sum() > 0 else x, fc=nn.Linear(8, 3))
-    with pytest.raises(ValueError, match=r"cannot be traced by torch\.fx"):
+    with pytest.raises(ValueError, match=r"cannot be captured by torch\.export"):
         sg.sparse(model, torch.ones(2, 8))
 
 
@@ -313,28 +313,42 @@ def test_without_the_kernels_csr_serves_for_linear_layers_with_a_note(
     assert found["chain"] == explain_missing()
 
 
-def test_a_model_that_computes_something_else_than_its_trace_is_refused(written):
+@torch.no_grad()
+def test_in_place_sums_and_random_numbers_are_captured(written):
     def way(m, x):
         x = m.one(x)
         z = x
-        z += m.two(x)  # changes x, which torch.fx does not see
+        z += m.two(x)
         return z * x
 
-    model = written(way, one=nn.Linear(4, 4), two=nn.Linear(4, 4))
-    with pytest.raises(
-        ValueError, match=r"something else than its operations .* must not add in place"
-    ):
-        sg.sparse(model, torch.randn(3, 4), kernel="chain")
+    model, x = written(way, one=nn.Linear(4, 4), two=nn.Linear(4, 4)), torch.randn(3, 4)
+    assert_same(sg.sparse(model, torch.randn(3, 4), kernel="chain"), model, x)
     drawn = written(lambda m, x: m.one(x) + torch.randn(4), one=nn.Linear(4, 4))
-    with pytest.raises(ValueError, match="nor draw random numbers"):
-        sg.sparse(drawn, torch.randn(3, 4))
+    fast = sg.sparse(drawn, torch.randn(3, 4), kernel="chain")
+    torch.manual_seed(1)
+    first, second = fast(x), fast(x)
+    assert not torch.equal(first, second)
+    torch.manual_seed(1)
+    torch.testing.assert_close(first, drawn(x))
+
+
+def test_a_model_that_computes_something_else_than_was_captured_is_refused(written):
+    calls = []
+
+    def way(m, x):
+        calls.append(1)
+        return m.one(x) * len(calls)
+
+    model = written(way, one=nn.Linear(4, 4))
+    with pytest.raises(ValueError, match="something else than its captured operations"):
+        sg.sparse(model, torch.randn(3, 4))
 
 
 def test_the_example_and_the_random_state_stay_as_they_are(written):
     model = written(lambda m, x: m.one(nn.functional.dropout(x.mul_(2))), one=nn.Linear(4, 4))
     example = torch.randn(3, 4)
     before, state = example.clone(), torch.get_rng_state()
-    check_trace(model, example)
+    checked(captured(model, example), example)
     assert torch.equal(example, before)
     assert torch.equal(torch.get_rng_state(), state)
 
@@ -343,11 +357,12 @@ def test_examples_that_are_no_numbers_do_not_hide_a_good_trace(model):
     sg.sparse(model, torch.full((2, 1, 8, 8), float("nan")), kernel="chain")
 
 
-def test_hooks_of_a_container_are_refused(model):
+def test_hooks_of_a_container_are_captured_with_a_warning(model):
     outer = nn.Sequential(model, nn.Identity())
-    model.register_forward_hook(lambda *_: None)
-    with pytest.raises(ValueError, match="0 has forward hooks, which no trace sees"):
-        sg.sparse(outer, EXAMPLE)
+    model.register_forward_hook(lambda _module, _given, out: out.relu())
+    with pytest.warns(UserWarning, match="forward hooks of 0 ran once"):
+        fast = sg.sparse(outer, EXAMPLE, kernel="chain")
+    assert_same(fast, outer, images())
 
 
 @pytest.mark.parametrize("kernel", ["dense", "chain"])

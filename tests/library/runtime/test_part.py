@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from sparsegate.runtime.part import ChainPart, CsrPart, kernels_for, sparse_part
-from sparsegate.runtime.sparsable import Piece, pieces, traced
+from sparsegate.runtime.sparsable import Piece, captured, pieces
 from sparsegate_runtime.kernels import KERNELS
 
 needs_kernels = pytest.mark.skipif(KERNELS is None, reason="kernels not built")
@@ -28,7 +28,7 @@ def model(sparsified) -> nn.Module:
 
 @pytest.fixture
 def found(model) -> list[Piece]:
-    return pieces(traced(model, torch.zeros(1, 2, 8, 8)))
+    return pieces(captured(model, torch.zeros(1, 2, 8, 8)))
 
 
 @needs_kernels
@@ -42,7 +42,7 @@ def test_a_chain_of_all_layers_is_the_model(model, found, batch):
 def test_what_is_not_flattened_keeps_its_shape(sparsified):
     conv = sparsified(nn.Conv2d(2, 4, 3))
     x = torch.randn(3, 2, 8, 9)
-    part = ChainPart(pieces(traced(nn.Sequential(conv), x)))
+    part = ChainPart(pieces(captured(nn.Sequential(conv), x)))
     torch.testing.assert_close(part(x), conv(x).detach())
 
 
@@ -78,7 +78,7 @@ def test_a_csr_part_is_its_linear_layer(sparsified, relu, bias):
     linear = nn.Linear(36, 5, bias=bias)
     layers = sparsified(nn.Sequential(linear, nn.ReLU()) if relu else nn.Sequential(linear))
     x = torch.randn(7, 36)
-    (piece,) = pieces(traced(layers, x))
+    (piece,) = pieces(captured(layers, x))
     part = CsrPart(piece)
     assert part.matrix.layout is torch.sparse_csr
     torch.testing.assert_close(part(x), layers(x).detach())
@@ -103,7 +103,7 @@ def test_no_kernel_runs_other_than_float32(found, model, dtype):
 def test_panels_beyond_the_reach_of_32_bit_offsets_run_by_no_chain():
     conv = nn.Sequential(nn.Conv2d(1, 1, 1, stride=1000))
     (piece,) = pieces(
-        traced(conv, torch.zeros(1, 1, 1, 1).expand(1, 1, 5800, 5800))
+        captured(conv, torch.zeros(1, 1, 1, 1).expand(1, 1, 5800, 5800))
     )  # 33 640 000 * 64 > 2**31
     assert kernels_for(piece) == []
 

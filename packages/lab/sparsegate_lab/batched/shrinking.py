@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Int64
 from torch import Tensor
 
-from sparsegate.graph import Example, find_chains
+from sparsegate.graph import Example, Follow, capture, layer_name
 from sparsegate_lab.methods import LearnedGates
 from sparsegate_lab.train import empty_network
 
@@ -122,21 +122,17 @@ class Shrinking:
 
 
 def _links(stack: Stack, example: Example) -> list[Link]:
-    """Who reads whom; nothing if that cannot be seen, so that nothing shrinks."""
+    """Who reads whom; empty if the model cannot be captured, so that nothing shrinks."""
     model = empty_network(stack.members[0].run, stack.num_classes).eval()
-    names = {id(module): name for name, module in model.named_modules()}
     try:
-        chains, _ = find_chains(model, example)
+        follow = Follow(capture(model, example))
     except ValueError:
         return []
-    links = []
-    for chain in chains:
-        layers = [chain.layer, *(reader.layer for reader in chain.readers)]
-        if chain.norms or any(getattr(layer, "groups", 1) != 1 for layer in layers):
-            continue
-        first, *readers = (names[id(layer)] for layer in layers)
-        links.append(Link(first, tuple(readers), len(chain.layer.weight)))
-    return links
+    return [
+        Link(layer_name(units.makers[0]), tuple(map(layer_name, units.readers)), units.count)
+        for units in follow.units
+        if not units.norms and not units.depthwise and len(units.makers) == 1
+    ]
 
 
 def _read(each: Stacked, units: int) -> Bool[Tensor, "member unit"]:

@@ -11,7 +11,6 @@ from .build import build, find_compiler
 from .c.code import MAX_WEIGHTS, Code, Dtype, generate
 from .exporter import Exporter, ExportResult
 from .hardwired import HardWired, hard_wire
-from .norm import scale_and_shift
 from .normalise import Normalise
 from .to_c import to_c
 from .to_web import for_browser, to_web
@@ -39,7 +38,6 @@ __all__ = [
     "for_browser",
     "generate",
     "hard_wire",
-    "scale_and_shift",
     "to_c",
     "to_web",
 ]

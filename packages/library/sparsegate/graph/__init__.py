@@ -61,8 +61,3 @@ __all__ = [
     "shrink",
     "unchecked",
 ]
-
-from .chain import find_chains, trace
-from .step import is_hooked, module_of, operation, reads_shape
-
-__all__ += ["find_chains", "is_hooked", "module_of", "operation", "reads_shape", "trace"]

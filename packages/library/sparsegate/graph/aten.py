@@ -173,7 +173,9 @@ def _mean(call: Call) -> Node | None:
 def _reshape(call: Call) -> Node | None:
     if call.facts["dtype"] != call.inputs[0].dtype:
         return None  # a view that reads the same memory as numbers of another type
-    return call.inputs[0] if call.keeps_shape else Reshape(**call.facts)
+    if call.facts["shape"] == call.inputs[0].shape:
+        return call.inputs[0]
+    return Reshape(**call.facts | {"inputs": call.inputs[:1]})  # others lend their shape alone
 
 
 def _slice(call: Call) -> Node | None:

@@ -42,6 +42,7 @@ def capture(model: nn.Module, example: Example, *, any_batch: bool = False) -> G
             when its forward branches on the values of the input.
 
     Forward hooks are captured with what they compute; the graph does not call them again.
+
     """
     args, kwargs = arguments_of(example)
     with evaluating(model), unchecked(), _without_autocast(), warnings.catch_warnings():

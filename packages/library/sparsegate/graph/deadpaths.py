@@ -60,6 +60,7 @@ def remove_dead_paths(model: nn.Module, example: Example) -> Removed:
     dead if it reads nothing or its BatchNorm has a scale of zero: then it is constant, and the
     constant moves into the biases of the layers that read it. That can give a bias to a unit that
     had none. A constant stays where a reader has no bias, or pads its input with zeros.
+
     """
     return removed_from(capture(model, example), example)
 

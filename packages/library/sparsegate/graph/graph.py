@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -85,6 +85,31 @@ class Graph:
         made: Tensor = run(node.origin)
         return made
 
+    @torch.no_grad()
+    def values(self, wanted: Collection[Node], *inputs: Tensor) -> dict[Node, Tensor]:
+        """What these nodes give when the inputs go through; everything else is let go early."""
+        kept = {node.origin: node for node in wanted}
+        found: dict[fx.Node, Any] = {}
+        given = iter(inputs)
+        uses = {node: len(node.users) for node in self.operations.nodes}
+        for node in self.operations.nodes:
+            if node.op == "output" or node in self.constants:
+                continue
+            found[node] = next(given) if node.op == "placeholder" else self._run(node, found)
+            for read in node.all_input_nodes:
+                uses[read] -= 1
+                if not uses[read] and read not in kept:
+                    found.pop(read, None)
+        return {node: found[origin] for origin, node in kept.items()}
+
+    def _run(self, node: fx.Node, found: Mapping[fx.Node, Any]) -> Any:
+        def value(read: fx.Node) -> Any:
+            return self.constant(read) if read in self.constants else found[read]
+
+        args, kwargs = fx.map_arg((node.args, dict(node.kwargs)), value)
+        target: Any = COPYING.get(node.target, node.target)  # type: ignore[call-overload]
+        return target(*args, **kwargs)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The outputs of the model, in the structure that the model gives them."""
         from torch.utils import _pytree
@@ -103,6 +128,7 @@ class Graph:
             swaps: nodes whose results come from modules instead; what only they needed is left out.
             channels_last: run convolutions of images with their channels last, which is often
                 faster; the outputs are laid out as usual.
+
         """
         return _Runnable(self, swaps or {}, channels_last).module()
 
@@ -121,16 +147,28 @@ class _Runnable:
 
     def module(self) -> fx.GraphModule:
         """The whole graph."""
+        needed = self._needed()
         for node in self.graph.operations.nodes:
-            if node in self.graph.constants or node.op == "output":
-                continue
-            self.values[node] = self._written(node)
             if node in self.swaps:
                 self.values[node] = self._called(*self.swaps[node])
+            elif node.op == "placeholder" or node in needed:
+                if node not in self.graph.constants:
+                    self.values[node] = self._written(node)
         outputs = [self._output(value) for value in self.graph.returned]
         self.made.output(outputs[0] if len(outputs) == 1 else tuple(outputs))
-        self.made.eliminate_dead_code()
         return fx.GraphModule(self.attributes, self.made)
+
+    def _needed(self) -> set[fx.Node]:
+        """What the outputs depend on, with the swaps."""
+        found: set[fx.Node] = set()
+        todo = [value for value in self.graph.returned if isinstance(value, fx.Node)]
+        while todo:
+            node = todo.pop()
+            if node not in found:
+                found.add(node)
+                swap = self.swaps.get(node)
+                todo += node.all_input_nodes if swap is None else [swap[1].origin]
+        return found
 
     def _written(self, node: fx.Node) -> fx.Node:
         if node.op == "placeholder":

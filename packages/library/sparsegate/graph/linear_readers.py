@@ -19,6 +19,7 @@ def linear_readers(model: nn.Module, name: str) -> list[nn.Linear]:
 
     Raises:
         ValueError: anything else reads the units, or a norm stands between.
+
     """
     shape = getattr(model, "image_shape", None)
     if shape is None:

@@ -98,6 +98,14 @@ class Norm(Node):
     variance: Constant
     eps: float
 
+    def scale_and_shift(self) -> tuple[Tensor, Tensor]:
+        """What it multiplies every channel by and what it adds then, in double precision."""
+        scale = (self.variance.read().double() + self.eps).rsqrt()
+        if self.weight is not None:
+            scale = scale * self.weight.read().detach()
+        shift = -self.mean.read() * scale
+        return scale, shift if self.bias is None else shift + self.bias.read().detach()
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Pointwise(Node):

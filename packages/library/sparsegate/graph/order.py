@@ -31,6 +31,7 @@ def order_units_(model: nn.Module, example: Example) -> None:
     Args:
         model: a model that torch.export can capture.
         example: a batch of its inputs.
+
     """
     follow = Follow(capture(model, example))
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}

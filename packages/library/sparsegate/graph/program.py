@@ -56,11 +56,12 @@ class Program:
         )
 
     def _batches(self) -> range:
-        if not isinstance(self.batch, torch.SymInt):
-            return range(MOST) if self.batch is None else range(self.batch, self.batch + 1)
-        limits = self.program.range_constraints.get(self.batch.node.expr)
-        if limits is None:
-            return range(2, MOST)
+        if self.batch is None:
+            return range(MOST)
+        symbol = self.batch.node.expr if isinstance(self.batch, torch.SymInt) else None
+        limits = self.program.range_constraints.get(symbol)
+        if limits is None:  # the forward fixes the number
+            return range(_number(self.batch), _number(self.batch) + 1)
         return range(int(limits.lower), int(limits.upper) + 1 if limits.upper < MOST else MOST)
 
     def _read(self, node: fx.Node) -> None:

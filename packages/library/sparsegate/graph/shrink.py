@@ -40,6 +40,7 @@ def shrink(model: AnyModule, example: Example) -> AnyModule:
     Channels that are added to others, as in residual blocks, are cut where all of them are dead.
     Every layer keeps at least one unit. The copy runs the model's own forward, which must not name
     the widths of its layers.
+
     """
     smaller = copied(model)
     graph = capture(smaller, example)

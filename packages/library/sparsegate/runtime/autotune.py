@@ -6,8 +6,9 @@ from collections.abc import Callable
 from functools import partial
 
 import torch
-from torch import Tensor, fx, nn
+from torch import Tensor, nn
 
+from sparsegate.graph import Conv, Graph
 from sparsegate_runtime.kernels import KERNELS, explain_missing
 
 from .choice import Choice, LayerChoice
@@ -16,7 +17,7 @@ from .dense_part import DENSE_KERNELS, dense_kernels_for, together
 from .measure import interleaved
 from .part import kernels_for, sparse_part
 from .plan import planned, short_cut
-from .sparsable import Piece, pieces, traced
+from .sparsable import Piece, pieces
 
 KERNEL_NAMES = ("dense", *DENSE_KERNELS, "chain", "triton", "csr", "hardwired")
 WORTH_TRYING = 0.3
@@ -25,7 +26,7 @@ SMALL = 2**19
 """Weights of layers that are tried without any zeros: what torch spends around a call is more than it computes."""
 
 
-def forced(model: nn.Module, example: Tensor, kernel: str) -> Choice:
+def forced(graph: Graph, example: Tensor, kernel: str) -> Choice:
     """The choice of one kernel wherever it can be used."""
     if kernel not in KERNEL_NAMES:
         raise ValueError(
@@ -33,12 +34,13 @@ def forced(model: nn.Module, example: Tensor, kernel: str) -> Choice:
         )
     if kernel == "chain" and KERNELS is None:
         raise ValueError(explain_missing())
-    found = pieces(traced(model, example))
+    found = pieces(graph)
     if not found and kernel != "dense":
         raise ValueError(
-            f"the model has no Linear or Conv2d that {kernel} could run. {_left(model, found)}".strip()
+            f"the model has no Linear or Conv2d that {kernel} could run. "
+            f"{_left(graph.model, found)}".strip()
         )
-    if kernel == "triton" and found and (reason := why_not(found[0].module.weight)):
+    if kernel == "triton" and found and (reason := why_not(found[0].weight)):
         raise ValueError(reason)
     layers = []
     for piece in found:
@@ -54,25 +56,26 @@ def forced(model: nn.Module, example: Tensor, kernel: str) -> Choice:
 
 
 @torch.no_grad()
-def measured(model: nn.Module, example: Tensor) -> Choice:
+def measured(graph: Graph, example: Tensor) -> Choice:
     """The fastest of: every layer by the kernel that is fastest alone, all sparse, all as torch runs them.
 
     Each is tried with torch's convolutions as they are, and with their channels last.
     """
-    graph = traced(model, example)
-    inputs, found = _inputs(graph, example), pieces(graph)
+    found = pieces(graph)
+    sources = graph.values([piece.node.input for piece in found], example)
+    inputs = {piece.name: sources[piece.node.input] for piece in found}
     timed = [_timed(piece, inputs[piece.name]) for piece in found]
     layers = [each for each, _ in timed]
     candidates = _candidates(
         {each.name: each.kernel for each in layers}, {each.name: best for each, best in timed}
     )
-    plans = {name: planned(model, graph, chosen) for name, chosen in candidates.items()}
-    if example.device.type == "cpu" and any(isinstance(piece.module, nn.Conv2d) for piece in found):
+    plans = {name: planned(graph, chosen) for name, chosen in candidates.items()}
+    if example.device.type == "cpu" and any(isinstance(piece.node, Conv) for piece in found):
         for name in [name for name, chosen in candidates.items() if "dense" in chosen.values()]:
             candidates[f"{name}, last"] = candidates[name]
-            plans[f"{name}, last"] = planned(model, graph, candidates[name], channels_last=True)
+            plans[f"{name}, last"] = planned(graph, candidates[name], channels_last=True)
     ways = {
-        name: partial(short_cut(model, plan, len(example)), example) for name, plan in plans.items()
+        name: partial(short_cut(graph.model, plan, len(example)), example) for name, plan in plans.items()
     }
     times = interleaved(ways, seconds=1.0)
     best = min(times, key=lambda name: times[name])
@@ -84,7 +87,7 @@ def measured(model: nn.Module, example: Tensor) -> Choice:
         for each in layers
     )
     context = (len(example), torch.get_num_threads(), str(example.device))
-    note = ". ".join(filter(None, (_note(found), _left(model, found))))
+    note = ". ".join(filter(None, (_note(found), _left(graph.model, found))))
     return Choice(
         *context, chosen, 1e3 * times["dense"], 1e3 * times[best], note, best.endswith("last")
     )
@@ -101,19 +104,19 @@ def _candidates(alone: dict[str, str], sparse: dict[str, str]) -> dict[str, dict
 
 def _left(model: nn.Module, found: list[Piece]) -> str:
     """Layers that no kernel was tried for, if there are any."""
-    tried = {id(piece.module) for piece in found}
+    tried = {piece.name for piece in found}
     names = [
         name or type(each).__name__
         for name, each in model.named_modules()
-        if isinstance(each, nn.Linear | nn.Conv2d) and id(each) not in tried
+        if isinstance(each, nn.Linear | nn.Conv2d) and (name or "0") not in tried
     ]
-    why = "called twice or by keyword, on more than two dimensions, padded otherwise, hooked, of another class or unused"
+    why = "called twice, on more than two dimensions, padded unevenly or unused"
     return f"left to torch ({why}): {', '.join(names)}" if names else ""
 
 
 def _note(found: list[Piece]) -> str:
     """What is missing for the fastest kernels."""
-    weight = found[0].module.weight if found else torch.zeros(0)
+    weight = found[0].weight if found else torch.zeros(0)
     if weight.is_cuda:
         return why_not(weight)
     return explain_missing() if KERNELS is None else ""
@@ -143,26 +146,7 @@ def _timed(piece: Piece, x: Tensor) -> tuple[LayerChoice, str]:
 
 def _worth_trying(piece: Piece) -> list[str]:
     """The sparse kernels that may be faster."""
-    if piece.sparsity < WORTH_TRYING and piece.module.weight.numel() > SMALL:
+    if piece.sparsity < WORTH_TRYING and piece.weight.numel() > SMALL:
         return []
     kernels = kernels_for(piece)
-    return kernels if piece.module.weight.is_cuda else kernels[:1]  # on a CPU csr has never won
-
-
-def _inputs(graph: fx.GraphModule, example: Tensor) -> dict[str, Tensor]:
-    """What goes into every layer when the example goes through."""
-    found: dict[str, Tensor] = {}
-
-    def keep(name: str) -> Callable[..., None]:
-        def hook(_: nn.Module, given: tuple[Tensor, ...]) -> None:
-            found[name] = given[0].detach()
-
-        return hook
-
-    hooks = [piece.module.register_forward_pre_hook(keep(piece.name)) for piece in pieces(graph)]
-    try:
-        graph(example)
-    finally:
-        for hook in hooks:
-            hook.remove()
-    return found
+    return kernels if piece.weight.is_cuda else kernels[:1]  # on a CPU csr has never won

@@ -1,33 +1,44 @@
-"""Skip connections as weights: what goes around layers is carried through them, and the last of them adds it.
+"""Skip connections as weights: the layers of a block carry its input through, the last one adds it.
 
     y = relu(two(relu(one(x))) + x)     one' gives (relu(one(x)), x), two' reads both: relu(two(h) + 1 * x)
 
-A carried channel is a row with a single weight of one, which costs a sparse kernel next to nothing, and a network with
-skip connections is a chain of convolutions like any other. What is carried must not be changed by rectifiers on the
-way: it is rectified itself, as it is in residual networks.
+A carried channel is a row with a single weight of one, which costs a sparse kernel next to nothing.
+So a network with skip connections is a chain of convolutions like any other. Rectifiers on the way
+must not change what is carried: it is rectified already, as in residual networks.
 """
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
-from typing import Any
 
 import torch
-from torch import Tensor, fx, nn
+from torch import Tensor
+from torch.nn import functional as F
+
+from sparsegate.graph import AdaptivePool, Conv, Graph, Mean, Node, Pad, Pointwise, Pool, Slice
 
 from .chain import Layer
-from .global_mean import mean_at
-from .skip import Short, shorts
-from .sparsable import NOTHING, POOLS, RECTIFIERS, Piece, Unit, calls, padding_of, shape_of
+from .sparsable import Piece, Unit, flattens, is_rectifier, padding_of
 
-IN_PLACE: tuple[Any, ...] = (operator.iadd, "add_")
-SUMS: tuple[Any, ...] = (operator.add, torch.add, "add", *IN_PLACE)
 MOST_NUMBERS = 2**24
-"""Of a layer with what it carries, zeros included: more would take more memory than is worth it."""
+"""Weights of a layer with what it carries, zeros included; more would take too much memory."""
+
+
+@dataclass(frozen=True)
+class Shortcut:
+    """What goes around a block: its source, or every second position of it, times a matrix."""
+
+    source: Node
+    nodes: tuple[Node, ...]
+    stride: tuple[int, int]
+    matrix: Tensor
+    """From channels to channels."""
+    bias: Tensor | None = None
+    piece: Piece | None = None
+    """The convolution with a 1 x 1 kernel that does it, if one does."""
 
 
 @dataclass(frozen=True)
@@ -35,170 +46,246 @@ class Block(Unit):
     """Consecutive convolutions and what goes around them, added before a rectifier or none."""
 
     inner: tuple[Piece, ...]
-    short: Short
-    nodes: list[fx.Node]
+    shortcut: Shortcut
+    nodes: list[Node]
     shapes: dict[str, tuple[int, ...]]
     relu: bool
 
     @property
     def pieces(self) -> tuple[Piece, ...]:
-        """Those that go around the others last."""
-        return self.inner if self.short.piece is None else (*self.inner, self.short.piece)
+        """The layers; the one that goes around the others comes last."""
+        around = self.shortcut.piece
+        return self.inner if around is None else (*self.inner, around)
 
     @property
-    def source(self) -> fx.Node:
+    def source(self) -> Node:
         """What the block reads."""
-        return self.short.source
+        return self.shortcut.source
 
     @cached_property
     def layers(self) -> list[Layer]:
         """The layers, each with rows and columns for what is carried."""
         *before, last = (piece.layer() for piece in self.inner)
-        return [
-            *(self._passing(layer, first=not place) for place, layer in enumerate(before)),
-            self._adding(last),
-        ]
+        passing = [self._passing(layer, first=not index) for index, layer in enumerate(before)]
+        return [*passing, self._adding(last)]
 
     def _passing(self, layer: Layer, *, first: bool) -> Layer:
         """A layer with more rows, which give what is carried as it came."""
-        matrix, rows = self.short.matrix, len(layer.weight)
-        weight, begin = _widened(layer, matrix.shape[1], num_more=matrix.shape[1], first=first)
-        weight[(slice(rows, None), slice(begin, None), *_middle(layer))] = torch.eye(
-            matrix.shape[1]
-        )
+        carried, rows = self.shortcut.matrix.shape[1], len(layer.weight)
+        weight, begin = _widened(layer, carried, num_more=carried, first=first)
+        weight[(slice(rows, None), slice(begin, None), *_centre(layer))] = torch.eye(carried)
         return _with(layer, weight, None, relu=layer.relu)
 
     def _adding(self, layer: Layer) -> Layer:
         """The last layer, which adds what goes around to what its rows give."""
-        matrix = self.short.matrix
+        matrix = self.shortcut.matrix
         weight, begin = _widened(layer, matrix.shape[1], num_more=0, first=len(self.inner) == 1)
-        weight[(slice(None), slice(begin, None), *_middle(layer))] += matrix
-        return _with(layer, weight, self.short.bias, relu=self.relu)
+        weight[(slice(None), slice(begin, None), *_centre(layer))] += matrix
+        return _with(layer, weight, self.shortcut.bias, relu=self.relu)
 
     @property
     def is_within_reach(self) -> bool:
         """Whether the kernels can run it, and it is not too large for what it gains."""
-        carried = self.short.matrix.shape[1]
-        sizes = [
-            (len(each.module.weight) + carried, each.module.weight[0].numel())
-            for each in self.inner
-        ]
-        taps = [prod(each.module.weight.shape[2:]) for each in self.inner]
-        fits = all(
-            rows * (reads + carried * n) < MOST_NUMBERS
-            for (rows, reads), n in zip(sizes, taps, strict=True)
-        )
-        return fits and all(layer.is_within_reach for layer in self.layers)
+        carried = self.shortcut.matrix.shape[1]
+        for weight in (piece.weight for piece in self.inner):
+            columns = weight[0].numel() + carried * prod(weight.shape[2:])
+            if (len(weight) + carried) * columns >= MOST_NUMBERS:
+                return False
+        return all(layer.is_within_reach for layer in self.layers)
+
+
+@dataclass(frozen=True)
+class GlobalMean(Unit):
+    """The mean of every channel, as a convolution of each channel with one large window."""
+
+    nodes: list[Node]
+    shapes: dict[str, tuple[int, ...]]
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        """None: it has no weights."""
+        return ()
+
+    @property
+    def layers(self) -> list[Layer]:
+        """The convolution."""
+        channels, height, width = self.shapes["in"]
+        window = torch.full((channels, 1, height, width), 1 / (height * width))
+        return [Layer(window, None, (channels, height, width), groups=channels)]
+
+
+def joined(pieces: Sequence[Piece], graph: Graph) -> list[Unit]:
+    """These pieces, in blocks where they are part of one, and the means that follow them."""
+    blocks = [block for block in _blocks(pieces, graph) if block.is_within_reach]
+    inside = {piece.name for block in blocks for piece in block.pieces}
+    units: list[Unit] = [*blocks, *(piece for piece in pieces if piece.name not in inside)]
+    lasts = {unit.nodes[-1] for unit in units}
+    means = (mean_at(node, graph) for node in graph.nodes)
+    units += [mean for mean in means if mean is not None and mean.source in lasts]
+    return in_order(units, graph)
+
+
+def in_order(units: Sequence[Unit], graph: Graph) -> list[Unit]:
+    """The units in the order of the graph."""
+    order = {node: index for index, node in enumerate(graph.nodes)}
+    return sorted(units, key=lambda unit: order[unit.nodes[0]])
+
+
+def mean_at(node: Node, graph: Graph) -> GlobalMean | None:
+    """The mean over all positions, with the flattening after it, if the node is one."""
+    is_mean = isinstance(node, Mean) and node.dimensions == (2, 3)
+    is_mean |= isinstance(node, AdaptivePool) and node.kind == "mean" and node.dimensions == 2
+    if not is_mean or len(node.input.shape) != 4 or not node.batched:
+        return None
+    before = node.input.shape
+    if node.shape not in ((*before[:2], 1, 1), before[:2]):
+        return None
+    nodes = [node]
+    while flattens(after := graph.only_reader(nodes[-1])):
+        assert after is not None
+        nodes.append(after)
+    return GlobalMean(nodes, {"in": before[1:], "out": nodes[-1].shape[1:]})
 
 
 def _widened(layer: Layer, carried: int, *, num_more: int, first: bool) -> tuple[Tensor, int]:
-    """The weights with more rows, and columns for what is carried from there on; the first layer reads it anyway."""
-    rows, reads = layer.weight.shape[:2]
-    weight = layer.weight.new_zeros(
-        rows + num_more, reads + (0 if first else carried), *layer.weight.shape[2:]
-    )
-    weight[:rows, :reads] = layer.weight
-    return weight, 0 if first else reads
+    """The weights with more rows, and columns for what is carried; the first layer reads it anyway."""
+    rows, columns = layer.weight.shape[:2]
+    more = 0 if first else carried
+    weight = layer.weight.new_zeros(rows + num_more, columns + more, *layer.weight.shape[2:])
+    weight[:rows, :columns] = layer.weight
+    return weight, 0 if first else columns
 
 
 def _with(layer: Layer, weight: Tensor, more: Tensor | None, *, relu: bool) -> Layer:
     """The layer with other weights, and more bias."""
     bias = weight.new_zeros(len(weight))
-    for each in (layer.bias, more):
-        bias[: len(layer.weight)] += 0 if each is None else each
-    return replace(
-        layer, weight=weight, bias=bias, in_shape=(weight.shape[1], *layer.in_shape[1:]), relu=relu
-    )
+    for part in (layer.bias, more):
+        bias[: len(layer.weight)] += 0 if part is None else part
+    in_shape = (weight.shape[1], *layer.in_shape[1:])
+    return replace(layer, weight=weight, bias=bias, in_shape=in_shape, relu=relu)
 
 
-def joined(pieces: Sequence[Piece], graph: fx.GraphModule) -> list[Unit]:
-    """These pieces, in blocks where they stand in one, and the means that follow them, in the graph's order."""
-    blocks = [block for block in _blocks(pieces, graph) if block.is_within_reach]
-    inside = {piece.name for block in blocks for piece in block.pieces}
-    units: list[Unit] = [*blocks, *(piece for piece in pieces if piece.name not in inside)]
-    lasts = {unit.nodes[-1] for unit in units}
-    units += [
-        mean
-        for mean in (mean_at(node, graph) for node in graph.graph.nodes)
-        if mean and mean.source in lasts
-    ]
-    order = {node: place for place, node in enumerate(graph.graph.nodes)}
-    return sorted(units, key=lambda unit: order[unit.nodes[0]])
-
-
-def _blocks(pieces: Sequence[Piece], graph: fx.GraphModule) -> Iterator[Block]:
+def _blocks(pieces: Sequence[Piece], graph: Graph) -> Iterator[Block]:
     ends, taken = {piece.nodes[-1]: piece for piece in pieces}, set[str]()
-    order = {node: place for place, node in enumerate(graph.graph.nodes)}
-    for node in graph.graph.nodes:
-        if not calls(node, graph, (), SUMS) or len(node.args) != 2 or node.kwargs:
+    for node in graph.nodes:
+        if not isinstance(node, Pointwise) or node.function != "add" or node.has_settings:
             continue
-        for main, around in (node.args, node.args[::-1]):
-            made = (_block(node, main, short, ends, graph) for short in shorts(around, ends))
-            block = next(filter(None, made), None)
-            if block is not None and taken.isdisjoint(piece.name for piece in block.pieces):
-                taken |= {piece.name for piece in block.pieces}
-                yield replace(block, nodes=sorted(block.nodes, key=lambda each: order[each]))
-                break
+        block = _block_at(node, ends, graph) if len(node.inputs) == 2 else None
+        if block is not None and taken.isdisjoint(piece.name for piece in block.pieces):
+            taken |= {piece.name for piece in block.pieces}
+            yield block
+
+
+def _block_at(node: Node, ends: Mapping[Node, Piece], graph: Graph) -> Block | None:
+    """The block that ends with a sum, whichever summand is the shortcut."""
+    for main, around in (node.inputs, node.inputs[::-1]):
+        for shortcut in _shortcuts(around, ends, graph):
+            if (block := _block(node, main, shortcut, ends, graph)) is not None:
+                return block
+    return None
 
 
 def _block(
-    node: fx.Node, main: Any, short: Short, ends: Mapping[fx.Node, Piece], graph: fx.GraphModule
+    node: Node, main: Node, shortcut: Shortcut, ends: Mapping[Node, Piece], graph: Graph
 ) -> Block | None:
     """The block that ends with a sum, if what goes around begins where its layers do."""
     inner: list[Piece] = []
-    while main is not short.source:
-        if main not in ends or len(main.users) > 1 or ends[main] is short.piece:
+    while main is not shortcut.source:
+        if main not in ends or not graph.only_reader(main) or ends[main] is shortcut.piece:
             return None
         inner.insert(0, ends[main])
         main = inner[0].source
-    if not inner or not _can_carry(inner, short, graph):
+    if not inner or not _can_carry(inner, shortcut):
         return None
-    if node.target in IN_PLACE and node.args[0] is not inner[-1].nodes[-1] and short.piece is None:
-        return None  # the source is changed, which may have other names
-    nodes = [*(each for piece in inner for each in piece.nodes), *short.nodes, node]
-    if not (
-        set(short.source.users) <= set(nodes)
-        and all(shape_of(each) == shape_of(node) for each in node.args)
-    ):
+    nodes = {*(one for piece in inner for one in piece.nodes), *shortcut.nodes, node}
+    source = shortcut.source
+    if source in graph.outputs or not set(graph.readers[source]) <= nodes:
         return None
-    after = next(iter(node.users)) if len(node.users) == 1 else None
-    relu = after is not None and calls(after, graph, (nn.ReLU,), RECTIFIERS)
+    after = graph.only_reader(node)
+    relu = after is not None and is_rectifier(after)
+    ordered = [one for one in graph.nodes if one in nodes or (relu and one is after)]
     shapes = {"in": inner[0].shapes["in"], "out": inner[-1].shapes["out"]}
-    return Block(tuple(inner), short, [*nodes, *([after] if relu and after else [])], shapes, relu)
+    return Block(tuple(inner), shortcut, ordered, shapes, relu)
 
 
-def _can_carry(inner: Sequence[Piece], short: Short, graph: fx.GraphModule) -> bool:
+def _can_carry(inner: Sequence[Piece], shortcut: Shortcut) -> bool:
     """Whether all layers can pass on what they do not read, unchanged, to the last."""
+    stride = (1, 1)
     for piece in inner:
-        conv = piece.module
-        if (
-            not isinstance(conv, nn.Conv2d)
-            or conv.groups > 1
-            or piece.pool > 1
-            or piece.pool_stride > 1
-        ):
+        conv = piece.node
+        if not isinstance(conv, Conv) or conv.groups > 1 or not _has_centre(conv):
             return False
-        if not _has_middle(conv) or len(piece.shapes["out"]) < 3:
+        if piece.pool > 1 or piece.pool_stride > 1 or len(piece.shapes["out"]) < 3:
             return False
-    strides = [piece.module.stride for piece in inner if isinstance(piece.module, nn.Conv2d)]
-    if tuple(map(prod, zip(*strides, strict=True))) != short.stride or inner[-1].relu:
+        stride = (stride[0] * conv.stride[0], stride[1] * conv.stride[1])
+    if stride != shortcut.stride or inner[-1].relu:
         return False
-    return not any(piece.relu for piece in inner) or _is_rectified(short.source, graph)
+    return not any(piece.relu for piece in inner) or _is_rectified(shortcut.source)
 
 
-def _is_rectified(node: Any, graph: fx.GraphModule) -> bool:
-    """Whether nothing below zero can be in it."""
-    while calls(node, graph, (nn.MaxPool2d, *NOTHING), POOLS):
-        node = node.all_input_nodes[0]  # which may be given by name
-    return calls(node, graph, (nn.ReLU,), RECTIFIERS)
+def _is_rectified(node: Node) -> bool:
+    """Whether it holds nothing below zero."""
+    while isinstance(node, AdaptivePool) or (isinstance(node, Pool) and node.kind == "max"):
+        node = node.input
+    return is_rectifier(node)
 
 
-def _has_middle(conv: nn.Conv2d) -> bool:
-    """Whether a tap of the convolution reads the place itself, where it steps by one."""
-    sizes = zip(padding_of(conv) or (-1, -1), conv.dilation, conv.kernel_size, strict=True)
-    return all(pad % dilation == 0 and 0 <= pad // dilation < taps for pad, dilation, taps in sizes)
+def _has_centre(conv: Conv) -> bool:
+    """Whether one weight of the kernel reads the position itself."""
+    taps = conv.weight.read().shape[2:]
+    sizes = zip(padding_of(conv), conv.dilation, taps, strict=True)
+    return all(pad % step == 0 and 0 <= pad // step < size for pad, step, size in sizes)
 
 
-def _middle(layer: Layer) -> tuple[int, int]:
-    """That tap."""
+def _centre(layer: Layer) -> tuple[int, int]:
+    """The kernel index of that weight."""
     return layer.padding[0] // layer.dilation[0], layer.padding[1] // layer.dilation[1]
+
+
+def _shortcuts(node: Node, ends: Mapping[Node, Piece], graph: Graph) -> Iterator[Shortcut]:
+    """The ways in which a summand may come from the source of the other one."""
+    if node in ends and _is_matrix(ends[node]) and graph.only_reader(node):
+        piece = ends[node]
+        assert isinstance(piece.node, Conv)
+        weight, bias = piece.folded()
+        stride = (piece.node.stride[0], piece.node.stride[1])
+        matrix = weight[:, :, 0, 0]
+        yield Shortcut(piece.source, tuple(piece.nodes), stride, matrix, bias, piece)
+    yield from _unlearned(node, graph)
+
+
+def _unlearned(node: Node, graph: Graph) -> Iterator[Shortcut]:
+    """The source itself, or some positions of it with channels of zeros before and after its own."""
+    nodes: list[Node] = []
+    before = after = 0
+    if isinstance(node, Pad) and _adds_channels(node) and graph.only_reader(node):
+        before, after = node.sides[4:]
+        nodes, node = [node], node.input
+    steps = {2: 1, 3: 1}
+    while isinstance(node, Slice) and _leaves_out(node) and graph.only_reader(node):
+        steps[node.dimension] *= node.step
+        nodes, node = [*nodes, node], node.input
+    if len(node.shape) == 4:
+        matrix = F.pad(torch.eye(node.shape[1]), (0, 0, before, after))
+        yield Shortcut(node, tuple(nodes), (steps[2], steps[3]), matrix)
+
+
+def _adds_channels(pad: Pad) -> bool:
+    """Whether it adds channels of zeros to images, and nothing else."""
+    is_image = len(pad.shape) == 4 and len(pad.sides) == 6
+    is_zero = pad.mode == "constant" and not pad.value
+    return is_image and is_zero and not any(pad.sides[:4]) and min(pad.sides[4:]) >= 0
+
+
+def _leaves_out(node: Slice) -> bool:
+    """Whether it keeps every second line or column, or every third, and so on."""
+    return node.dimension in (2, 3) and node.start == 0 and node.to_end and len(node.shape) == 4
+
+
+def _is_matrix(piece: Piece) -> bool:
+    """Whether a piece is a convolution with a 1 x 1 kernel and nothing more."""
+    conv = piece.node
+    if not isinstance(conv, Conv) or conv.groups > 1 or padding_of(conv) != (0, 0):
+        return False
+    plain = not piece.relu and piece.pool == piece.pool_stride == 1
+    return plain and piece.weight.shape[2:] == (1, 1) and len(piece.shapes["out"]) == 3

@@ -11,10 +11,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from sparsegate.graph import Conv
 from sparsegate_runtime.engine import LANES
 from sparsegate_runtime.kernels import KERNELS
 
-from .sparsable import Piece, padding_of
+from .chain import Layer
+from .sparsable import Piece
 from .winograd import Winograd, fits_winograd
 
 TILES = {"winograd": 6, "winograd8": 8}
@@ -107,12 +109,8 @@ def dense_part(pieces: Sequence[Piece], kernels: Sequence[str]) -> DensePart:
 
 def dense_kernels_for(piece: Piece) -> list[str]:
     """Those that can run a piece where it is."""
-    weight = piece.module.weight
-    if (
-        not isinstance(piece.module, nn.Conv2d)
-        or not weight.is_cpu
-        or weight.dtype is not torch.float32
-    ):
+    weight = piece.weight
+    if not isinstance(piece.node, Conv) or not weight.is_cpu or weight.dtype is not torch.float32:
         return []
     return ["packed"] * has_packing() + [*TILES] * (
         KERNELS is not None and fits_winograd(piece.layer())
@@ -123,9 +121,9 @@ def dense_kernels_for(piece: Piece) -> list[str]:
 def has_packing() -> bool:
     """Whether this torch can pack: it does so for its compiler, by operators that it does not promise to keep."""
     try:
-        conv, x = nn.Conv2d(1, 1, 1).requires_grad_(False), torch.ones(1, 1, 2, 2)
+        layer, x = Layer(torch.full((1, 1, 1, 1), 3.0), None, (1, 2, 2)), torch.ones(1, 1, 2, 2)
         with torch.autocast("cpu", enabled=False):
-            return torch.allclose(_onednn(conv, conv.weight, conv.bias, relu=False)(x), conv(x))
+            return torch.allclose(_onednn(layer)(x), 3 * x)
     except (AttributeError, NotImplementedError, RuntimeError, TypeError):
         return False
 
@@ -134,8 +132,7 @@ def _steps(piece: Piece, kernel: str) -> list[Step]:
     """The kernel, and what it does not do itself: any pool but one of two by two places by Winograd's, a new shape."""
     layer, out_shape = piece.layer(), piece.shapes["out"]
     if kernel == "packed":
-        assert isinstance(piece.module, nn.Conv2d)
-        return [_onednn(piece.module, *piece.folded(), relu=piece.relu), piece.pooled]
+        return [_onednn(layer), piece.pooled]
     if (layer.pool, layer.pool_stride) == (2, 2):
         return [Winograd(layer, TILES[kernel]), lambda x: x.reshape(len(x), *out_shape)]
     return [Winograd(replace(layer, pool=1, pool_stride=1), TILES[kernel]), piece.pooled]
@@ -145,10 +142,10 @@ def _layout(x: Tensor) -> torch.memory_format:
     return torch.channels_last if x.ndim == 4 else torch.contiguous_format
 
 
-def _onednn(conv: nn.Conv2d, weight: Tensor, bias: Tensor | None, *, relu: bool) -> Step:
-    """A convolution with the settings of one and these weights."""
-    settings = (list(padding_of(conv) or ()), list(conv.stride), list(conv.dilation), conv.groups)
-    packed = torch.ops.mkldnn._reorder_convolution_weight(weight, *settings, None)
-    after: tuple[Any, ...] = ("relu" if relu else "none", [], "")
+def _onednn(layer: Layer) -> Step:
+    """A convolution by oneDNN, without the pooling."""
+    settings = (list(layer.padding), list(layer.stride), list(layer.dilation), layer.groups)
+    packed = torch.ops.mkldnn._reorder_convolution_weight(layer.weight, *settings, None)
+    after: tuple[Any, ...] = ("relu" if layer.relu else "none", [], "")
     run = torch.ops.mkldnn._convolution_pointwise.default
-    return lambda x: run(x, packed, bias, *settings, *after)  # type: ignore[no-any-return]
+    return lambda x: run(x, packed, layer.bias, *settings, *after)  # type: ignore[no-any-return]

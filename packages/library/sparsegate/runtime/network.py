@@ -11,14 +11,14 @@ import torch
 from torch import Tensor, nn
 from torch.compiler import is_compiling, is_dynamo_compiling
 
-from sparsegate.graph import copied
+from sparsegate.graph import Graph, capture, copied
 
 from .autotune import forced, measured
 from .choice import Choice, load_choices, save_choices
 from .compiled import INFERENCE_ONLY, UNTRACED, call_by_name, register
 from .part import Direct
 from .plan import planned, short_cut
-from .sparsable import check_trace, pieces, traced
+from .sparsable import captured, checked, pieces
 
 
 class SparseNetwork(nn.Module):
@@ -28,6 +28,7 @@ class SparseNetwork(nn.Module):
     """
 
     model: nn.Module
+    _graph: Graph
 
     def __init__(self, model: nn.Module, example: Tensor) -> None:
         super().__init__()
@@ -38,6 +39,7 @@ class SparseNetwork(nn.Module):
         self._anchor = torch.zeros((), requires_grad=True)
         self._output: tuple[tuple[int, ...], torch.dtype] = (), example.dtype
         self._name = register(self)
+        _check_ordinary(model)
         self.__dict__["model"] = made = copied(model).eval().requires_grad_(False)
         # What is the model's is this network's own, under the same names: state dicts fit, those of a parent too.
         self._modules, self._parameters, self._buffers = (
@@ -47,6 +49,7 @@ class SparseNetwork(nn.Module):
         )
         self._non_persistent_buffers_set = made._non_persistent_buffers_set
         self.register_load_state_dict_post_hook(_pack_again)  # type: ignore[no-untyped-call]
+        self.__dict__["_graph"] = checked(captured(made, example), example)
 
     def __call__(self, x: Tensor) -> Tensor:
         """As of any module; where nobody asks for more, the plan for inputs of this shape is all that runs."""
@@ -98,15 +101,13 @@ class SparseNetwork(nn.Module):
         """Runs by these choices from now on."""
         if not choices:
             raise ValueError("there is no choice to run by; leave `choices` out to measure")
-        graph, plans = traced(self.model, self.example), {}
-        for choice in choices:
-            plans[choice.batch] = planned(
-                self.model, graph, choice.kernels, channels_last=choice.channels_last
-            )
-        output = graph.graph.output_node().all_input_nodes[0].meta
-        zeros = {piece.name: piece.sparsity for piece in pieces(graph)}
+        plans = {choice.batch: self._planned(choice, choice.batch) for choice in choices}
+        (output,) = self._graph.outputs
+        assert output is not None
+        batch = len(self.example) if output.batched else output.shape[0]
+        zeros = {piece.name: piece.sparsity for piece in pieces(self._graph)}
         now = tuple(choice.with_sparsities(zeros) for choice in choices)
-        self._output = output["shape"], output["dtype"]
+        self._output = (batch, *output.shape[1:]), output.dtype or self.example.dtype
         self.__dict__.update(
             choices=now, _plans=plans, _direct={}
         )  # a layer may be called choices, too
@@ -117,7 +118,8 @@ class SparseNetwork(nn.Module):
             batches = [choice.batch for choice in self.choices] or [len(self.example)]
         _check_batches(batches, self.example)
         with torch.autocast(self.example.device.type, enabled=False):
-            self.use(*(measured(self.model, _of_size(self.example, batch)) for batch in batches))
+            examples = [_of_size(self.example, batch) for batch in batches]
+            self.use(*(measured(self._graph_for(len(one)), one) for one in examples))
 
     def save_choices(self, path: Path | str) -> None:
         """Writes the choices as JSON, for `sparse(..., choices=path)` on a machine like this one."""
@@ -149,8 +151,22 @@ class SparseNetwork(nn.Module):
         nearest = min(
             self.choices, key=lambda each: abs(log(max(each.batch, 1)) - log(max(batch, 1)))
         )
-        self._plans[batch] = self._plans[nearest.batch]
+        known = self._graph.batches
+        if batch in known and nearest.batch in known:
+            self._plans[batch] = self._plans[nearest.batch]
+        else:
+            self._plans[batch] = self._planned(nearest, batch)
         return self._plans[batch]
+
+    def _planned(self, choice: Choice, batch: int) -> Callable[[Tensor], Tensor]:
+        graph = self._graph_for(batch)
+        return planned(graph, choice.kernels, channels_last=choice.channels_last)
+
+    def _graph_for(self, batch: int) -> Graph:
+        """The captured model; a model that treats this batch size differently is captured again."""
+        if batch in self._graph.batches or not len(self.example):
+            return self._graph
+        return capture(self.model, _of_size(self.example, batch))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SparseNetwork:
         return _packed(self.model, self.example, self.choices)
@@ -216,12 +232,10 @@ def sparse(
             f"batches are measured, a kernel is forced, choices are repeated; got {names}: leave all but one"
         )
     made = SparseNetwork(model, example)
-    _check_ordinary(made.model)
-    check_trace(made.model, example)
     if choices is not None:
         made.use(*_read(choices))
     elif kernel is not None:
-        made.use(forced(made.model, example, kernel))
+        made.use(forced(made._graph, example, kernel))
     else:
         made.choose(batches)
     return made

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from sparsegate.fast_call import direct
+from sparsegate.graph import Linear
 from sparsegate_runtime.kernels import KERNELS, explain_missing
 
 from .chain import Chain
@@ -80,7 +81,7 @@ class CsrPart(nn.Module):
 
 def kernels_for(piece: Piece) -> list[str]:
     """The sparse kernels that can run a piece where it is, the one to try first."""
-    weight, csr = piece.module.weight, ["csr"] if isinstance(piece.module, nn.Linear) else []
+    weight, csr = piece.weight, ["csr"] if isinstance(piece.node, Linear) else []
     if weight.is_cuda:
         return csr if why_not(weight) else ["triton", *csr]
     if weight.dtype is not torch.float32:

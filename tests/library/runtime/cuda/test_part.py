@@ -13,7 +13,7 @@ from torch import nn
 import sparsegate as sg
 from sparsegate.runtime.cuda.part import TritonPart, why_not
 from sparsegate.runtime.part import sparse_part
-from sparsegate.runtime.sparsable import pieces, traced
+from sparsegate.runtime.sparsable import captured, pieces
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 SCRIPT = Path(__file__).parents[3] / "scripts" / "sparse_on_cuda.py"
@@ -51,7 +51,7 @@ def test_a_layer_and_what_follows_it_give_the_same_outputs(name, batch):
     model, x = nn.Sequential(make()).to(DEVICE).eval(), torch.randn(batch, *shape, device=DEVICE)
     for parameter in model.parameters():
         parameter.data *= torch.rand_like(parameter) < 0.4
-    (piece,) = pieces(traced(model, torch.randn(2, *shape, device=DEVICE)))
+    (piece,) = pieces(captured(model, torch.randn(2, *shape, device=DEVICE)))
     part = sparse_part([piece], "triton") if DEVICE == "cuda" else TritonPart(piece)
     with torch.no_grad():
         torch.testing.assert_close(part(x), model(x))

@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from sparsegate.graph import Linear
 from sparsegate.triton_call import MISSING
 
 from ..sparsable import Piece, padding_of
@@ -44,15 +45,13 @@ def why_not(weight: Tensor) -> str:
 
 
 def _packed(piece: Piece) -> PackedLinear | PackedConv2d:
-    layer = piece.module
+    layer = piece.node
     weight, bias = piece.folded()
-    if isinstance(layer, nn.Linear):
+    if isinstance(layer, Linear):
         return pack(weight, bias, relu=piece.relu)
-    padding = padding_of(layer)
-    assert padding is not None  # such a layer is no piece
     look: Any = {
         "stride": layer.stride,
-        "padding": padding,
+        "padding": padding_of(layer),
         "dilation": layer.dilation,
         "groups": layer.groups,
     }
