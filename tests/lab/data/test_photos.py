@@ -51,7 +51,10 @@ def test_grey_of_16_bits_with_the_large_byte_first_is_as_bright():
             np.full((4, 4), 0.6, np.float32),
             "expected 8 or 16 bits per channel, got floating-point numbers",
         ),
-        (np.full((4, 4), 51400, np.int32), "expected 8 or 16 bits per channel, got 32-bit integers"),
+        (
+            np.full((4, 4), 51400, np.int32),
+            "expected 8 or 16 bits per channel, got 32-bit integers",
+        ),
     ],
 )
 def test_pixels_of_no_known_range_are_refused(pixels, reason):
@@ -63,7 +66,8 @@ def test_a_photograph_of_floating_point_numbers_is_named_or_left_out_as_asked(ph
     wide = content(Image.fromarray(np.full((9, 9), 0.6, np.float32)), "TIFF")
     (photographs / "val" / "red" / "03.tif").write_bytes(wide)
     with pytest.raises(
-        ValueError, match=r"val/red/03.tif \(expected 8 or 16 bits per channel, got floating-point numbers"
+        ValueError,
+        match=r"val/red/03.tif \(expected 8 or 16 bits per channel, got floating-point numbers",
     ):
         load_data(str(photographs), Storing(size=16))
     (note,) = load_data(str(photographs), Storing(size=16, bad_images="skip")).notes

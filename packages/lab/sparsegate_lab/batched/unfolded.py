@@ -118,7 +118,7 @@ def folded(
     columns: Tensor = torch.ops.aten.unfold_backward(
         rows, [count, height, width, channels], 1, high, 1
     )
-    return columns
+    return columns.permute(0, 3, 1, 2)
 
 
 def _next(size: int) -> int:

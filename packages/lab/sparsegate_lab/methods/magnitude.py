@@ -9,8 +9,7 @@ from torch import Tensor, nn
 
 from sparsegate_lab.layers import add_dropout, cut_to_, masks, remove_dropout, scale_dropout_
 from sparsegate_lab.method import Judge
-
-from .pruning_rounds import PruningRounds
+from sparsegate_lab.pruning_rounds import PruningRounds
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ from torch.nn import functional as F
 
 from sparsegate_lab.layers import cut_to_, masks
 from sparsegate_lab.method import Judge
-
-from .pruning_rounds import PruningRounds
+from sparsegate_lab.pruning_rounds import PruningRounds
 
 CHUNK = 50  # images whose gradients are held at once, each as large as the network
 

@@ -18,8 +18,7 @@ from sparsegate_lab.layers import (
     measure_hessians,
 )
 from sparsegate_lab.method import Judge
-
-from .pruning_rounds import PruningRounds
+from sparsegate_lab.pruning_rounds import PruningRounds
 
 
 @dataclass(frozen=True)

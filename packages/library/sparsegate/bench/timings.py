@@ -10,7 +10,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from sparsegate.runtime import Choice, samples, sparse
+from sparsegate.runtime import Choice, choice_of, samples, sparse
 
 from .engines import ENGINES, Forward
 from .record import BASELINE, OURS, Timing
@@ -69,7 +69,7 @@ def _measure(
         (*(name for name in ENGINES if ENGINES[name].skips_zeros), OURS),
         {name: _quartiles(taken) for name, taken in times.items()},
     )
-    return timing, fast.choices[0], notes
+    return timing, choice_of(fast), notes
 
 
 def _quartiles(seconds: Sequence[float]) -> tuple[float, float]:

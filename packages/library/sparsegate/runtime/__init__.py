@@ -1,6 +1,6 @@
 """Runs networks with zeros: every layer dense or sparse, whichever was measured to be faster on this machine."""
 
-from .any_model import sparse
+from .any_model import choice_of, sparse
 from .chain import VARIANT, Chain, Layer
 from .choice import Choice, LayerChoice, load_choices, save_choices
 from .cuda.linear import PackedLinear, pack
@@ -15,6 +15,7 @@ __all__ = [
     "LayerChoice",
     "PackedLinear",
     "SparseNetwork",
+    "choice_of",
     "interleaved",
     "load_choices",
     "pack",

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from sparsegate.gates import check_finished
 
-from .choice import Choice
+from .choice import Choice, LayerChoice
 from .measure import interleaved
 from .modules import Swap, sparse_form, swapped
 from .network import SparseNetwork
@@ -112,8 +112,9 @@ def _swap(
     if kernel == "dense":
         return model.eval().requires_grad_(False), []
     made, report = swapped(model, args, kwargs, force=kernel == "chain")
-    # An attribute of this one module: its class, and with it the model's own code, stays as it is.
+    # Attributes of this one module: its class, and with it the model's own code, stays as it is.
     made.extra_repr = partial(str, swap_table(report))  # type: ignore[method-assign]
+    made.__dict__["sparsegate_choice"] = _as_choice(report)
     if not report:
         warnings.warn("the model has no layer with a weight matrix; it runs by torch", stacklevel=3)
     return made, report
@@ -121,7 +122,7 @@ def _swap(
 
 def swap_table(report: Sequence[Swap]) -> str:
     """A line for each layer: its zeros, its times, what it runs by, and why it was left to torch."""
-    rows = [("layer", "kind", "zeros", "torch", "ours", "runs by")]
+    rows: list[tuple[str, ...]] = [("layer", "kind", "zeros", "torch", "ours", "runs by")]
     for change in report:
         times = [
             "" if time is None else f"{time:.3f} ms" for time in (change.dense_ms, change.sparse_ms)
@@ -135,6 +136,24 @@ def swap_table(report: Sequence[Swap]) -> str:
         for row in rows
     ]
     return "\n".join(lines)
+
+
+def choice_of(fast: nn.Module) -> Choice:
+    """What `sparse` chose for a model, at the first of the batch sizes that it measured."""
+    if isinstance(fast, SparseNetwork):
+        return fast.choices[0]
+    found = fast.__dict__.get("sparsegate_choice")
+    return found if isinstance(found, Choice) else _as_choice([])
+
+
+def _as_choice(report: Sequence[Swap]) -> Choice:
+    layers = tuple(
+        LayerChoice(swap.name, swap.sparsity, swap.kernel, swap.dense_ms, swap.sparse_ms)
+        for swap in report
+    )
+    return Choice(
+        0, torch.get_num_threads(), "cpu", layers, note="layers swapped in the model's own code"
+    )
 
 
 def _arguments(example: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:

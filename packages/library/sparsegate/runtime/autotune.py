@@ -75,7 +75,8 @@ def measured(graph: Graph, example: Tensor) -> Choice:
             candidates[f"{name}, last"] = candidates[name]
             plans[f"{name}, last"] = planned(graph, candidates[name], channels_last=True)
     ways = {
-        name: partial(short_cut(graph.model, plan, len(example)), example) for name, plan in plans.items()
+        name: partial(short_cut(graph.model, plan, len(example)), example)
+        for name, plan in plans.items()
     }
     times = interleaved(ways, seconds=1.0)
     best = min(times, key=lambda name: times[name])
