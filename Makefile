@@ -42,7 +42,7 @@ sanitize: $(VENV)/.ready-dev ## the C kernels under the address and undefined be
 	gcc -std=c11 -g -O1 -Wall -Wextra -Werror -Wno-psabi -fopenmp -fPIC -shared -fsanitize=address,undefined -fno-sanitize-recover=all \
 		packages/runtime/sparsegate_runtime/kernels/csrc/*.c -o "$$folder/kernels.so" && \
 	SPARSEGATE_KERNELS="$$folder/kernels.so" ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so.6)" \
-		$(BIN)/python -m pytest tests/runtime tests/lab/layers/test_fastfood.py tests/library/files/test_gaps.py \
+		$(BIN)/python -m pytest tests/runtime tests/lab/layers/test_fastfood.py tests/library/runtime/modules \
 		tests/library/test_fast_call.py tests/library/runtime/test_chain.py tests/library/runtime/test_network_direct.py tests/library/runtime/test_winograd.py
 
 bench: $(VENV)/.ready-dev ## the cost of gates and of the loop
