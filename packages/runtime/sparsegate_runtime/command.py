@@ -23,6 +23,7 @@ OURS = {
     "sparsegate-lab": {
         "train": "train a sparse network: a recipe by name, or a model with your settings",
         "frontier": "train one network at many penalties and plot accuracy against weights",
+        "sweep": "train a recipe with many settings and show the best",
         "report": "write the HTML page of a run, or of several runs side by side",
         "reproduce": "reproduce a table or figure of the paper, next to the printed numbers",
     },
