@@ -31,7 +31,7 @@ OURS = {
         "inspect": "show how sparse each tensor of a network is and what its file takes",
         "compress": "write a sparse network to a file that is truly smaller",
         "bench": "time a network dense and sparse in every engine that is installed",
-        "export": "write a network as C code, or as a page that runs it in a browser",
+        "export": "write a network as C code, as ONNX, or as a page for a browser",
     },
 }
 """The verbs of our own packages, so that help needs no imports and a missing package is named."""

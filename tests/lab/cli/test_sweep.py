@@ -38,7 +38,7 @@ def test_it_writes_the_table_and_its_picture_and_does_nothing_twice(digits, tmp_
         (["lenet5"], "a sweep varies at least one setting: --vary lr 0.01 0.1 log"),
         (["lenet5", "--vary", "lr", "0.1"], "--vary takes NAME LOW HIGH"),
         (["lenet5", "--vary", "lr", "0.1", "1", "--lr", "2"], "--lr has no effect; leave it out"),
-        (["lenet5", "--vary", "keep", "0.1", "1", "--method", "obd"], "has no setting"),
+        (["lenet5", "--vary", "target.keep", "0.1", "1", "--method", "obd"], "has no setting"),
         (["lenet5", "--vary", "lr", "0.1", "1", "--trials", "0"], "at least one trial"),
     ],
 )

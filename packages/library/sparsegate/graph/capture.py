@@ -99,19 +99,19 @@ def _exported(
 ) -> ExportedProgram:
     from torch.export import export
 
-    sizes = _any_first_size(kwargs or args) if any_batch else None
+    sizes = any_first_size(kwargs or args) if any_batch else None
     with torch.random.fork_rng(devices=()):
         try:
             return export(model, args, kwargs, dynamic_shapes=sizes, strict=False)
         except Exception as error:
-            _check_runs(model, args, kwargs)
+            check_runs(model, args, kwargs)
             raise ValueError(
                 f"{type(model).__name__} cannot be captured by torch.export "
                 f"({_first_line(error)}); its forward must not branch on the values of its input"
             ) from error
 
 
-def _any_first_size(given: Any) -> Any:
+def any_first_size(given: Any) -> Any:
     """For torch.export: the first dimension of every tensor may change."""
     from torch.export import Dim
 
@@ -120,7 +120,8 @@ def _any_first_size(given: Any) -> Any:
     )
 
 
-def _check_runs(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def check_runs(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Raises a ValueError that says why a model does not run on an example."""
     try:
         model(*args, **kwargs)
     except Exception as error:
