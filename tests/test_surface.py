@@ -66,7 +66,16 @@ def test_the_main_verbs_take_everything_but_the_model_by_keyword():
 
 
 def test_importing_the_package_does_not_import_what_takes_longest(python):
-    slow = ("torch.distributed.tensor", "accelerate", "triton", "matplotlib", "optuna", "tyro", "onnx", "huggingface_hub")
+    slow = (
+        "torch.distributed.tensor",
+        "accelerate",
+        "triton",
+        "matplotlib",
+        "optuna",
+        "tyro",
+        "onnx",
+        "huggingface_hub",
+    )
     done = python(
         "-c", f"import sys, sparsegate; print([name for name in {slow} if name in sys.modules])"
     )

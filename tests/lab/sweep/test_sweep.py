@@ -199,4 +199,4 @@ def test_a_killed_sweep_ends_like_an_uninterrupted_one(digits, environment, tmp_
         for folder in ("whole", "parts")
     )
     assert facts(parts) == facts(whole)
-    assert len(whole.ended) == 5
+    assert len(whole.outcomes) == 5
