@@ -86,7 +86,7 @@ def test_the_settings_of_a_run_that_cannot_be_read_are_named(
 @pytest.mark.parametrize(
     ("words", "wanted"),
     [
-        (("net.c", "--to", "onyx"), "unknown export 'onyx'; known: c, onnx, web"),
+        (("net.c", "--to", "xml"), "unknown export 'xml'; known: c, onnx, web"),
         (("net.c",), "--to"),
         (("net.cc", "--to", "c"), "expected a path that ends in .c"),
         ((".", "--to", "c"), "ends in .c, got ''; write 'network.c'"),
