@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.export import Dim
+from torch.utils import _pytree
 
 from sparsegate.gates import check_finished
 from sparsegate.graph import (
     Example,
-    any_first_size,
     arguments_of,
     check_runs,
     evaluating,
@@ -105,7 +106,7 @@ def exported(model: nn.Module, example: Example) -> ModelProto:
                 args,
                 kwargs=kwargs,
                 dynamo=True,
-                dynamic_shapes=any_first_size(kwargs or args),
+                dynamic_shapes=_any_batch(kwargs or args),
                 verbose=False,
             )
         except Exception as error:
@@ -166,6 +167,13 @@ def num_weights(proto: ModelProto) -> int:
     )
     sparse = [each for each in proto.graph.sparse_initializer if len(each.dims) > 1]
     return dense + sum(int(each.values.dims[0]) for each in sparse)
+
+
+def _any_batch(given: Any) -> Any:
+    """For torch.export: the first dimension of every tensor may change."""
+    return _pytree.tree_map(
+        lambda value: {0: Dim.AUTO} if isinstance(value, Tensor) and value.ndim else None, given
+    )
 
 
 def _strip_(proto: ModelProto) -> None:

@@ -1,14 +1,6 @@
 """Captures a model as a graph, follows its units, and makes it smaller."""
 
-from .capture import (
-    Example,
-    any_first_size,
-    arguments_of,
-    capture,
-    check_runs,
-    evaluating,
-    unchecked,
-)
+from .capture import Example, arguments_of, capture, check_runs, evaluating, unchecked
 from .deadpaths import Removed, is_same, outputs, remove_dead_paths, removed_from
 from .graph import Graph
 from .linear_readers import linear_readers
@@ -55,7 +47,6 @@ __all__ = [
     "Reshape",
     "Slice",
     "Units",
-    "any_first_size",
     "arguments_of",
     "capture",
     "check_runs",

@@ -99,7 +99,7 @@ def _exported(
 ) -> ExportedProgram:
     from torch.export import export
 
-    sizes = any_first_size(kwargs or args) if any_batch else None
+    sizes = _any_first_size(kwargs or args) if any_batch else None
     with torch.random.fork_rng(devices=()):
         try:
             return export(model, args, kwargs, dynamic_shapes=sizes, strict=False)
@@ -111,7 +111,7 @@ def _exported(
             ) from error
 
 
-def any_first_size(given: Any) -> Any:
+def _any_first_size(given: Any) -> Any:
     """For torch.export: the first dimension of every tensor may change."""
     from torch.export import Dim
 
@@ -120,8 +120,8 @@ def any_first_size(given: Any) -> Any:
     )
 
 
-def check_runs(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Raises a ValueError that says why a model does not run on an example."""
+def check_runs(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    """Runs the model on the example; raises ValueError if it cannot."""
     try:
         model(*args, **kwargs)
     except Exception as error:

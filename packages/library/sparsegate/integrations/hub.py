@@ -15,8 +15,6 @@ from sparsegate.graph import Example
 from sparsegate_runtime.atomic import write_atomically
 from sparsegate_runtime.version import VERSION
 
-from .model_card import Records, card_text
-
 FILE, GRAPH, CONFIG, CARD, RECORD = (
     "model.sg",
     "model.onnx",
@@ -26,7 +24,10 @@ FILE, GRAPH, CONFIG, CARD, RECORD = (
 )
 """The files in a repository."""
 LIBRARY = "sparsegate"
-MISSING = "the hub needs the package huggingface_hub, which is not installed; pip install 'sparsegate[hub]'"
+MISSING = (
+    "the hub needs the package huggingface_hub, which is not installed; "
+    "pip install 'sparsegate[hub]'"
+)
 
 
 def push_to_hub(
@@ -180,6 +181,8 @@ def save_for_hub(
         config: as in `push_to_hub`.
         license: as in `push_to_hub`.
     """
+    from .model_card import Records, card_text  # with bench, a quarter of the package's import
+
     _huggingface_hub()
     folder = Path(folder)
     records, packed = Records.read(record, speed), compress(model)
