@@ -75,6 +75,7 @@ def test_importing_the_package_does_not_import_what_takes_longest(python):
         "tyro",
         "onnx",
         "huggingface_hub",
+        "sparsegate.bench",
     )
     done = python(
         "-c", f"import sys, sparsegate; print([name for name in {slow} if name in sys.modules])"

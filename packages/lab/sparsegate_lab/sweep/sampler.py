@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class RepeatableSampler(BaseSampler):
-    """Optuna's TPE without a random state: a resumed sweep draws what an uninterrupted one draws."""
+    """Optuna's TPE without a random state, so a resumed sweep draws what it would have drawn."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed

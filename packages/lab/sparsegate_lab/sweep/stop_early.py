@@ -9,7 +9,7 @@ from typing import TypeAlias
 Curve: TypeAlias = "Sequence[Sequence[float | int]]"
 """After every epoch: the fraction of training, validation accuracy, and weights that are left."""
 BEGIN = 0.5
-"""Fraction of training before which no trial ends: networks lose most of their weights until then."""
+"""Fraction of training before which no trial ends, as networks lose most of their weights then."""
 PEERS = 4
 """Ended trials that a trial is compared with, at the least."""
 SAME_SIZE = 1.05

@@ -12,8 +12,8 @@ from .c.code import MAX_WEIGHTS, Code, Dtype, generate
 from .exporter import Exporter, ExportResult
 from .hardwired import HardWired, hard_wire
 from .normalise import Normalise
+from .onnx_export import export_onnx, to_onnx
 from .to_c import to_c
-from .to_onnx import export_onnx, to_onnx
 from .to_web import for_browser, to_web
 
 EXPORTS: Registry[Mapping[Dtype, Exporter]] = Registry(

@@ -1,4 +1,4 @@
-"""Shares networks on the Hugging Face hub: a small file, the graph, and a card made from records."""
+"""Shares networks on the Hugging Face hub: a small file, the graph, and a model card."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ DOCS = "https://github.com/sparsegate/sparsegate"
 USE = """model = {kind}.from_pretrained("{repo_id}")"""
 
 
-class SparseHubMixin(ModelHubMixin, library_name=LIBRARY, tags=["pruning"], docs_url=DOCS):  # type: ignore[call-arg]
+class SparseHubMixin(ModelHubMixin, library_name=LIBRARY, docs_url=DOCS):  # type: ignore[call-arg]
     """Stores a model on the hub as `model.sg`, with the settings of its constructor.
 
         class Net(nn.Module, SparseHubMixin):

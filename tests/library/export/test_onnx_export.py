@@ -12,7 +12,7 @@ from torch import nn
 
 import sparsegate as sg
 from sparsegate.cli import main
-from sparsegate.export.to_onnx import as_sparse
+from sparsegate.export.onnx_export import as_sparse
 from sparsegate.files import read_state_dict
 
 
