@@ -101,22 +101,28 @@ INLINE void NAME(tile)(const int tile, const Rows *rows, const int64_t num_rows,
     }
 }
 
-#define CASE(T)                                                                                                    \
-    case T:                                                                                                        \
-        NAME(tile)(T <= MAX_TILE ? T : 1, rows, num_rows, b, r0, r1, x, bias, b == last ? end : 0, out, out_step); \
+#define CASE(T)                                                                                                       \
+    case T:                                                                                                           \
+        NAME(tile)(T <= MAX_TILE ? T : 1, rows, num_rows, block, r0, r1, x, bias, end, out, out_step);                \
         break;
 
-/* All blocks of columns in order, so that all rows use a block's inputs while they are in the cache. */
-TARGET static void NAME(rows)(int64_t tile, const Rows *rows, int64_t num_rows, int64_t r0, int64_t r1, const float *x,
-                              const float *bias, const End *end, float *out, int64_t out_step)
+/* Rows r0 .. r1 of one block of columns, on `tile` vectors. */
+TARGET static void NAME(block)(int64_t tile, const Rows *rows, int64_t num_rows, int64_t block, int64_t r0, int64_t r1,
+                               const float *x, const float *bias, const End *end, float *out, int64_t out_step)
 {
-    for (int64_t b = 0, last = rows->num_blocks - 1; b <= last; b++) {
-        switch (tile) {
-            CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) CASE(9) CASE(10) CASE(11) CASE(12) CASE(13)
-            CASE(14) CASE(15) CASE(16) CASE(17) CASE(18) CASE(19) CASE(20) CASE(21) CASE(22) CASE(23) CASE(24) CASE(25)
-            CASE(26) CASE(27) CASE(28)
-        }
+    switch (tile) {
+        CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) CASE(9) CASE(10) CASE(11) CASE(12) CASE(13)
+        CASE(14) CASE(15) CASE(16) CASE(17) CASE(18) CASE(19) CASE(20) CASE(21) CASE(22) CASE(23) CASE(24) CASE(25)
+        CASE(26) CASE(27) CASE(28)
     }
+}
+
+/* All blocks of columns in order, so that all rows use a block's inputs while they are in the cache. */
+INLINE void NAME(rows)(int64_t tile, const Rows *rows, int64_t num_rows, int64_t r0, int64_t r1, const float *x,
+                       const float *bias, const End *end, float *out, int64_t out_step)
+{
+    for (int64_t b = 0, last = rows->num_blocks - 1; b <= last; b++)
+        NAME(block)(tile, rows, num_rows, b, r0, r1, x, bias, b == last ? end : 0, out, out_step);
 }
 
 /* The width of the next tile: `vectors` are split into nearly equal tiles. */
@@ -126,3 +132,18 @@ INLINE int64_t NAME(tile_for)(int64_t vectors)
     return (vectors + num_tiles - 1) / num_tiles;
 }
 
+/* This thread's rows: they have about the same number of weights for every thread. */
+INLINE int64_t NAME(split)(const int64_t *work, int64_t rows, int64_t part, int64_t num_parts)
+{
+    int64_t wanted = work[rows] * part / num_parts, low = 0, high = rows;
+    if (part == num_parts)
+        return rows;
+    while (low < high) {
+        int64_t middle = (low + high) / 2;
+        if (work[middle] < wanted)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}

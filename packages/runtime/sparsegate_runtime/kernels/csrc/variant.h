@@ -20,32 +20,6 @@ INLINE int64_t NAME(place)(const Layer *next, int64_t height, int64_t width, int
     return (phase * next->height + py / next->stride_y) * next->width + px / next->stride_x;
 }
 
-/* This thread's rows: they have about the same number of weights for every thread. */
-INLINE int64_t NAME(split)(const Layer *layer, int64_t part, int64_t num_parts)
-{
-    int64_t wanted = layer->work[layer->rows] * part / num_parts, low = 0, high = layer->rows;
-    if (part == num_parts)
-        return layer->rows;
-    while (low < high) {
-        int64_t middle = (low + high) / 2;
-        if (layer->work[middle] < wanted)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-INLINE int64_t NAME(split_slices)(const Slices *slices, int64_t part, int64_t num_parts)
-{
-    int64_t wanted = slices->start[slices->num_slices] * part / num_parts, s = 0;
-    if (part == num_parts)
-        return slices->num_slices;
-    while (s < slices->num_slices && slices->start[s] < wanted)
-        s++;
-    return s;
-}
-
 /* The lower bound of a layer's outputs. */
 INLINE float NAME(least_of)(const Layer *layer)
 {
@@ -175,8 +149,8 @@ TARGET void NAME(sg_panel)(const Task *task)
         const Layer *layer = chain->layers + l, *next = l + 1 < chain->num_layers ? layer + 1 : 0;
         const float *in = task->buffer[l % 2];
         float *out = task->buffer[(l + 1) % 2];
-        int64_t r0 = NAME(split)(layer, task->part, task->num_parts);
-        int64_t r1 = NAME(split)(layer, task->part + 1, task->num_parts);
+        int64_t r0 = NAME(split)(layer->work, layer->rows, task->part, task->num_parts);
+        int64_t r1 = NAME(split)(layer->work, layer->rows, task->part + 1, task->num_parts);
         BARRIER(task) /* no thread reads the buffer any more, so it can be cleared */
         if (task->part == 0)
             NAME(clear)(next, out, lanes, 1);
@@ -216,10 +190,10 @@ TARGET void NAME(sg_single)(const Task *task)
         if (layer->is_linear) {
             int64_t s0 = NAME(split_slices)(&layer->slices, task->part, task->num_parts);
             int64_t s1 = NAME(split_slices)(&layer->slices, task->part + 1, task->num_parts);
-            NAME(slices)(layer, s0, s1, in, out);
+            NAME(slices)(&layer->slices, layer->bias, layer->relu, s0, s1, in, out, 1);
         } else {
-            int64_t r0 = NAME(split)(layer, task->part, task->num_parts);
-            int64_t r1 = NAME(split)(layer, task->part + 1, task->num_parts);
+            int64_t r0 = NAME(split)(layer->work, layer->rows, task->part, task->num_parts);
+            int64_t r1 = NAME(split)(layer->work, layer->rows, task->part + 1, task->num_parts);
             NAME(single_conv)(layer, next, r0, r1, in, task->sums, out);
         }
     }
