@@ -208,6 +208,11 @@ class Attention(Structure):
         ("scale", FLOAT),
     )
 
+    @property
+    def scratch(self) -> int:
+        """Floats of scratch memory for one thread: `sg_attention_scratch` of engine.h."""
+        return 64 * (int(self.features) + 128 + int(self.value_features)) + 16
+
 
 class ChannelNorm(Structure):
     """`ChannelNorm` of engine.h."""

@@ -128,6 +128,15 @@ typedef struct {
     float scale;
 } Attention;
 
+#define ATTENTION_KEYS 128   /* most keys whose scores are in memory together */
+#define ATTENTION_QUERIES 64 /* most queries of a tile */
+
+/* Floats of scratch memory that a thread needs: scaled queries, scores and sums of values, from a whole line on. */
+static inline int64_t sg_attention_scratch(const Attention *attention)
+{
+    return ATTENTION_QUERIES * (attention->features + ATTENTION_KEYS + attention->value_features) + LANES;
+}
+
 /* ---- norms, softmax, sums ---- */
 
 /* Over the channels of every position: (x - mean) / sqrt(variance + eps) * weight + bias; an RMS norm takes no mean
