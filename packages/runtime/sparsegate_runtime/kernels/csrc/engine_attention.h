@@ -236,7 +236,7 @@ INLINE void NAME(hide)(const int tile, const Head *head, int64_t first, int64_t 
 }
 
 /* Scores become their powers of e; `sum` adds them up by query. */
-INLINE void NAME(powers)(const int tile, const Head *head, int64_t count, const Vector *most, Vector *sum)
+INLINE void NAME(attention_powers)(const int tile, const Head *head, int64_t count, const Vector *most, Vector *sum)
 {
     for (int64_t j = 0; j < count; j++) {
         Vector *at = (Vector *)(void *)(head->scores + j * tile * LANES);
@@ -249,7 +249,7 @@ INLINE void NAME(powers)(const int tile, const Head *head, int64_t count, const 
 }
 
 /* Sums of values: those of earlier keys times `fade`, and the values of these keys times their powers. */
-INLINE void NAME(gather)(const int tile, const Head *head, int64_t first, int64_t count, const Vector *fade)
+INLINE void NAME(attention_gather)(const int tile, const Head *head, int64_t first, int64_t count, const Vector *fade)
 {
     const int64_t features = head->of->value_features, step = head->of->v.stride[2];
     for (int64_t f = 0; f < features; f += ROWS) {
@@ -319,8 +319,8 @@ INLINE void NAME(attend)(const int tile, const Head *head)
             sum[t] *= fade[t];
             most[t] = larger;
         }
-        NAME(powers)(tile, head, count, base, sum);
-        NAME(gather)(tile, head, first, count, fade);
+        NAME(attention_powers)(tile, head, count, base, sum);
+        NAME(attention_gather)(tile, head, first, count, fade);
     }
     if (!head->keys)
         memset(head->sums, 0, (size_t)(attention->value_features * tile * LANES) * sizeof(float));
