@@ -91,18 +91,18 @@ class Planner:
         shape = tuple(shape)
         others = [dim for dim in range(len(shape)) if dim != channel]
         strides = list(dense_strides(shape, [channel, *others]))
-        lead = 0
+        lead, border = 0, 0
         if like is not None:
             for dim in others:
                 strides[dim] = like.strides[dim]
-            lead = like.buffer.lead
+            lead, border = like.buffer.lead, like.buffer.extent
         if extent is None:
             found = Positions.of([shape[d] for d in others], [strides[d] for d in others])
             assert found is not None
             extent = found.extent
         step = spaced(rounded(extent) + lead)
         strides[channel] = step
-        buffer = Buffer(shape[channel] * step + lead + SLACK, lead=lead)
+        buffer = Buffer(shape[channel] * step + lead + SLACK, lead=lead, extent=border)
         return Tensor(buffer, lead, shape, tuple(strides))
 
     def images(self, node: Node, shape: Sequence[int]) -> Tensor:
@@ -113,7 +113,7 @@ class Planner:
         lead = rounded(grid.lead * grid.line)
         extent = rounded(shape[0] * plane)
         step = spaced(extent + lead)
-        buffer = Buffer(shape[1] * step + lead + SLACK, lead=lead)
+        buffer = Buffer(shape[1] * step + lead + SLACK, lead=lead, extent=shape[0] * plane)
         return Tensor(buffer, lead, tuple(shape), (plane, step, grid.line, 1))
 
     def constant(self, value: Any) -> Tensor:

@@ -190,7 +190,7 @@ def _alike(lead: Tensor, shape: Sequence[int]) -> Tensor:
     )
     channel = _channel(lead)
     size = max(size, lead.offset + shape[channel] * lead.strides[channel])
-    buffer = type(lead.buffer)(size + 512, lead=lead.buffer.lead)
+    buffer = type(lead.buffer)(size + 512, lead=lead.buffer.lead, extent=lead.buffer.extent)
     return Tensor(buffer, lead.offset, tuple(shape), lead.strides)
 
 
@@ -217,6 +217,11 @@ def _flattened(tensors: Sequence[Tensor]) -> tuple[list[int], list[list[int]], P
     while inner and not all(_follows(one, out, inner) for one in tensors):
         inner.pop()
     found = Positions.of([out.shape[d] for d in inner], [out.strides[d] for d in inner])
+    whole = out.positions(channel)
+    if found and whole and len(inner) == sum(size > 1 for size in out.shape) - (
+        out.shape[channel] > 1
+    ):
+        found = whole
     if not inner or found is None:
         return *merged(out.shape, [one.strides for one in tensors]), None
     rest = [dim for dim in range(len(out.shape)) if dim not in inner]

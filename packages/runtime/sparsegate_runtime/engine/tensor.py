@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
@@ -28,6 +28,8 @@ class Buffer:
     """Where it begins in the arena, once that is planned."""
     lead: int = 0
     """Floats before the first position of each channel, which belong to the channel."""
+    extent: int = 0
+    """Positions of each channel with the border around images; 0 if there is none."""
     is_clean: bool = False
     """Whether the border of its images holds zeros."""
     kind: str = "float32"
@@ -91,7 +93,12 @@ class Tensor:
     def positions(self, channel: int) -> Positions | None:
         """All dimensions but one as neighbours; None if they are not, or with large gaps."""
         dims = [dim for dim in range(len(self.shape)) if dim != channel]
-        return Positions.of([self.shape[d] for d in dims], [self.strides[d] for d in dims])
+        found = Positions.of([self.shape[d] for d in dims], [self.strides[d] for d in dims])
+        step = self.strides[channel]
+        is_whole = step and self.offset % step == self.buffer.lead
+        if found is None or not is_whole or found.extent > self.buffer.extent:
+            return found
+        return replace(found, extent=self.buffer.extent)
 
 
 @dataclass(frozen=True)
