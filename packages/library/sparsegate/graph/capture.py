@@ -104,7 +104,7 @@ def _exported(
         try:
             return export(model, args, kwargs, dynamic_shapes=sizes, strict=False)
         except Exception as error:
-            _check_runs(model, args, kwargs)
+            check_runs(model, args, kwargs)
             raise ValueError(
                 f"{type(model).__name__} cannot be captured by torch.export "
                 f"({_first_line(error)}); its forward must not branch on the values of its input"
@@ -120,7 +120,8 @@ def _any_first_size(given: Any) -> Any:
     )
 
 
-def _check_runs(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def check_runs(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    """Runs the model on the example; raises ValueError if it cannot."""
     try:
         model(*args, **kwargs)
     except Exception as error:

@@ -160,9 +160,8 @@ class _Runnable:
         for node in self.graph.operations.nodes:
             if node in self.swaps:
                 self.values[node] = self._called(*self.swaps[node])
-            elif node.op == "placeholder" or node in needed:
-                if node not in self.graph.constants:
-                    self.values[node] = self._written(node)
+            elif node not in self.graph.constants and (node.op == "placeholder" or node in needed):
+                self.values[node] = self._written(node)
         outputs = [self._output(value) for value in self.graph.returned]
         self.made.output(outputs[0] if len(outputs) == 1 else tuple(outputs))
         return fx.GraphModule(self.attributes, self.made)

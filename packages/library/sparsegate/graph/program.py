@@ -66,6 +66,8 @@ class Program:
         return range(int(limits.lower), int(limits.upper) + 1 if limits.upper < MOST else MOST)
 
     def _read(self, node: fx.Node) -> None:
+        if node.target is operator.getitem and not node.users:
+            return  # one of several results that nothing reads
         if node.op == "placeholder" and node.name not in self.values.names:
             self._read_input(node)
         elif node.op in ("placeholder", "get_attr") or self._is_constant(node):

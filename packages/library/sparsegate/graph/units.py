@@ -172,6 +172,8 @@ def layer_name(layer: Layer) -> str:
 
 
 def _axis_after(node: Node, axis: int) -> int | None:
+    if not isinstance(node, Reshape | Pool | AdaptivePool | Pad | Mean):
+        return None
     rank = len(node.input.shape)
     if isinstance(node, Reshape):
         return _axis_in_shape(node.input.shape, axis, node.shape)

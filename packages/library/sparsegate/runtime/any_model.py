@@ -12,11 +12,12 @@ import torch
 from torch import Tensor, nn
 
 from sparsegate.gates import check_finished
+from sparsegate.graph import check_runs, copied
 
 from .choice import Choice, LayerChoice
 from .measure import interleaved
 from .modules import Swap, sparse_form, swapped
-from .network import SparseNetwork
+from .network import SparseNetwork, check_ordinary
 from .network import sparse as sparse_network
 
 SECONDS = 0.5
@@ -54,6 +55,7 @@ def sparse(
         choices: the choices of another network, or the file that `save_choices` wrote; nothing is measured then.
     """
     check_finished(model)
+    check_ordinary(model)
     if isinstance(example, Tensor):
         return _of_tensor(model, example, batches, kernel, choices)
     args, kwargs = _arguments(example)
@@ -72,7 +74,6 @@ def _of_tensor(
     except ValueError:
         if batches is not None or kernel is not None or choices is not None or not example.ndim:
             raise
-        _check_runs(model, example)
         return _swapped(model, (example,), {}, None)
     if batches is not None or kernel is not None or choices is not None:
         return captured
@@ -110,7 +111,10 @@ def _swap(
     model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], kernel: str | None
 ) -> tuple[nn.Module, list[Swap]]:
     if kernel == "dense":
-        return model.eval().requires_grad_(False), []
+        made = copied(model).eval().requires_grad_(False)
+        with torch.no_grad():
+            check_runs(made, args, kwargs)
+        return made, []
     made, report = swapped(model, args, kwargs, force=kernel == "chain")
     # Attributes of this one module: its class, and with it the model's own code, stays as it is.
     made.extra_repr = partial(str, swap_table(report))  # type: ignore[method-assign]
@@ -165,18 +169,3 @@ def _arguments(example: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         "expected one batch of the model's inputs: a tensor, a tuple of arguments or a dict of keyword arguments; got "
         f"{type(example).__name__}"
     )
-
-
-def _check_runs(model: nn.Module, example: Tensor) -> None:
-    """Raises ValueError if the model cannot run on the example."""
-    training = model.training
-    try:
-        with torch.no_grad():
-            model.eval()(example)
-    except Exception as error:
-        first = str(error).splitlines()[0] if str(error) else ""
-        raise ValueError(
-            f"the model cannot run on the example of shape {tuple(example.shape)}: {type(error).__name__}: {first}"
-        ) from error
-    finally:
-        model.train(training)

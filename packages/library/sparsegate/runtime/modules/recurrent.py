@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from sparsegate_runtime.engine import LANES, LONG, POINTER, Rows, Slices, scratch
 from sparsegate_runtime.kernels import KERNELS
 
-from ..chain import VARIANT, CLayer
+from ..chain import VARIANT
+from ..chain_in_c import CLayer
 from .kept import Kept
 from .linear import multiply
 from .sparse_module import SparseModule, check_input

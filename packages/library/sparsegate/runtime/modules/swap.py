@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -10,6 +9,8 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from sparsegate.graph import check_runs, copied
 
 from ..measure import interleaved
 from .attention import SparseAttention, fits_attention
@@ -65,7 +66,7 @@ def swapped(
     The model's own code runs, so `generate`, hooks and outputs of any kind work as before. With `force`, every layer
     that has a sparse form gets it.
     """
-    made = copy.deepcopy(model).eval().requires_grad_(False)
+    made = copied(model).eval().requires_grad_(False)
     inputs = _inputs(made, args, kwargs)
     report: list[Swap] = []
     measured: dict[Any, tuple[float, float]] = {}
@@ -169,7 +170,7 @@ def _inputs(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) 
     ]
     try:
         with torch.no_grad():
-            model(*args, **kwargs)
+            check_runs(model, args, kwargs)
     finally:
         for handle in handles:
             handle.remove()
