@@ -102,7 +102,8 @@ def _transposed(node: Other, axes: Axes, _: Graph) -> int | None:
     rank = len(node.input.shape)
     order = list(range(rank))
     if node.function == "permute":
-        order = [axis % rank for axis in node.origin.args[1]]  # type: ignore[union-attr,operator]
+        dims: Any = node.origin.args[1]
+        order = [axis % rank for axis in dims]
     else:
         one, two = (int(axis) % rank for axis in node.origin.args[1:3])  # type: ignore[arg-type]
         order[one], order[two] = two, one

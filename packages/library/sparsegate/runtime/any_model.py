@@ -159,7 +159,7 @@ def _agree(
 
 
 def _is_near(one: Tensor, other: Tensor) -> bool:
-    finite = other.nan_to_num(0, 0, 0)
+    finite = other.detach().nan_to_num(0, 0, 0)
     largest = float(finite.abs().max()) if finite.numel() else 0.0
     return torch.allclose(one, other, rtol=0, atol=1e-3 * largest, equal_nan=True)
 

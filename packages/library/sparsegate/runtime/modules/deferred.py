@@ -21,7 +21,7 @@ class Deferred(Tensor):
     here.
     """
 
-    __torch_function__ = torch._C._disabled_torch_function_impl
+    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
     _make: Callable[[], Tensor]
 
     @staticmethod
@@ -29,12 +29,12 @@ class Deferred(Tensor):
         cls: type[Deferred], make: Callable[[], Tensor], shape: tuple[int, ...]
     ) -> Deferred:
         """Stands for what `make` gives, which has this shape."""
-        made = Tensor._make_wrapper_subclass(cls, shape, dtype=torch.float32, device="cpu")  # type: ignore[attr-defined]
+        made = Tensor._make_wrapper_subclass(cls, shape, dtype=torch.float32, device=torch.device("cpu"))
         made._make = make
         return made  # type: ignore[no-any-return]
 
     @classmethod
-    def __torch_dispatch__(
+    def __torch_dispatch__(  # type: ignore[override]
         cls, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Runs an operation on the values."""
@@ -53,7 +53,7 @@ class Deferred(Tensor):
         return self._make()
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return self._make().__reduce_ex__(protocol)
+        return self._make().__reduce_ex__(protocol)  # type: ignore[no-untyped-call]
 
 
 def _values(weight: Deferred) -> Tensor:

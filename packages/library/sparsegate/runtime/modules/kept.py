@@ -73,7 +73,7 @@ class Packed:
     def __call__(self, x: Tensor, kept: Kept) -> Tensor:
         """The layer's flat outputs."""
         if len(x) > self.most:
-            return torch.cat([self(part, kept) for part in x.split(self.most)])
+            return torch.cat([self(part, kept) for part in torch.split(x, self.most)])
         if len(x) not in self.chain._form_for:
             with _PACKING:  # one thread at a time: the weights are lent to a layer that all share
                 found = self.chain.layers[0].__dict__

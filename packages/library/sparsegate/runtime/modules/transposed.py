@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import torch
 from jaxtyping import Float
@@ -33,7 +34,9 @@ class SparseTransposed(SparseModule):
         self.dims = conv.weight.ndim - 2
         self.in_channels, self.out_channels = conv.in_channels, conv.out_channels
         self.kernel_size, self.stride = conv.kernel_size, conv.stride
-        self.padding, self.dilation, self.groups = conv.padding, conv.dilation, conv.groups
+        assert not isinstance(conv.padding, str)
+        self.padding: tuple[int, ...] = conv.padding
+        self.dilation, self.groups = conv.dilation, conv.groups
         self.output_padding = conv.output_padding
         self.hold("weight", Kept.of(conv.weight))
         self.hold_bias(conv.bias)
@@ -55,7 +58,7 @@ class SparseTransposed(SparseModule):
         self.phases_shape = made.shape
         for part in ("start", "column", "value"):
             self.register_buffer(f"phases_{part}", getattr(made, part), persistent=False)
-        spread = None if self.bias is None else self.bias.repeat_interleave(_product(self.stride))
+        spread = None if self.bias is None else self.bias.repeat_interleave(prod(self.stride))
         self.register_buffer("phases_bias", spread, persistent=False)
 
     def forward(self, x: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
@@ -140,14 +143,8 @@ def _phases(
         every = -(-taps // step)
         wide = made.new_zeros(*made.shape[:axis], every * step, *made.shape[axis + 1 :])
         wide.narrow(axis, 0, taps).movedim(axis, 0)[::apart] = made.movedim(axis, 0)
-        made = wide.unflatten(axis, (every, step)).flip(axis).movedim(axis + 1, -1)
+        made = wide.reshape(*wide.shape[:axis], every, step, *wide.shape[axis + 1 :])
+        made = made.flip(axis).movedim(axis + 1, -1)
     dims = len(stride)  # rows columns *taps *phases -> rows *phases columns *taps
     phases = range(made.ndim - dims, made.ndim)
     return made.permute(0, *phases, 1, *range(2, 2 + dims)).flatten(0, dims).contiguous()
-
-
-def _product(sizes: Sequence[int]) -> int:
-    found = 1
-    for size in sizes:
-        found *= size
-    return found
