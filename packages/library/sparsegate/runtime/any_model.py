@@ -11,13 +11,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from sparsegate.gates import check_finished
-from sparsegate.graph import check_runs, copied
+from sparsegate.gates import check_finished, unwrapped
+from sparsegate.graph import outputs
 
 from .choice import Choice, LayerChoice
 from .measure import interleaved
-from .modules import Swap, sparse_form, swapped
-from .network import SparseNetwork, check_ordinary
+from .modules import Swap, duplicated, sparse_form, swapped
+from .network import SparseNetwork
 from .network import sparse as sparse_network
 
 SECONDS = 0.5
@@ -54,11 +54,14 @@ def sparse(
             `winograd8`, or `hardwired`, which compiles a whole small network to C code with its weights in it.
         choices: the choices of another network, or the file that `save_choices` wrote; nothing is measured then.
     """
+    if not isinstance(model, nn.Module):
+        raise ValueError(f"the model is an nn.Module, got {type(model).__name__}; wrap it in one")
     check_finished(model)
-    check_ordinary(model)
+    model = unwrapped(model)
+    args, kwargs = _arguments(example)
+    _check_runs(model, args, kwargs)
     if isinstance(example, Tensor):
         return _of_tensor(model, example, batches, kernel, choices)
-    args, kwargs = _arguments(example)
     if batches is not None or choices is not None:
         raise ValueError(
             "batches and choices need a model that takes one tensor, got an example with several inputs; leave them out"
@@ -69,15 +72,16 @@ def sparse(
 def _of_tensor(
     model: nn.Module, example: Tensor, batches: Any, kernel: str | None, choices: Any
 ) -> nn.Module:
+    asked = batches is not None or kernel is not None or choices is not None
+    if not asked and (not example.ndim or not _is_finite(model)):
+        return _swapped(model, (example,), {}, None)
     try:
         captured = sparse_network(model, example, batches=batches, kernel=kernel, choices=choices)
-    except ValueError:
-        if batches is not None or kernel is not None or choices is not None or not example.ndim:
+    except Exception:  # whatever capture does not know: the model's own code runs
+        if asked:
             raise
         return _swapped(model, (example,), {}, None)
-    if batches is not None or kernel is not None or choices is not None:
-        return captured
-    return _faster(model, example, captured)
+    return captured if asked else _faster(model, example, captured)
 
 
 def _faster(model: nn.Module, example: Tensor, captured: SparseNetwork) -> nn.Module:
@@ -110,18 +114,62 @@ def _swapped(
 def _swap(
     model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], kernel: str | None
 ) -> tuple[nn.Module, list[Swap]]:
-    if kernel == "dense":
-        made = copied(model).eval().requires_grad_(False)
-        with torch.no_grad():
-            check_runs(made, args, kwargs)
-        return made, []
-    made, report = swapped(model, args, kwargs, force=kernel == "chain")
+    made, report, why = _made(model, args, kwargs, kernel)
+    text = swap_table(report) if report else f"runs by torch: {why}"
     # Attributes of this one module: its class, and with it the model's own code, stays as it is.
-    made.extra_repr = partial(str, swap_table(report))  # type: ignore[method-assign]
+    made.extra_repr = partial(str, text)  # type: ignore[method-assign]
     made.__dict__["sparsegate_choice"] = _as_choice(report)
-    if not report:
-        warnings.warn("the model has no layer with a weight matrix; it runs by torch", stacklevel=3)
     return made, report
+
+
+def _made(
+    model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], kernel: str | None
+) -> tuple[nn.Module, list[Swap], str]:
+    """The model with sparse layers, or a dense copy where that cannot be, and why."""
+    why = "the model has no layer with a weight matrix" if kernel != "dense" else "kernel='dense'"
+    try:
+        if kernel != "dense":
+            made, report = swapped(model, args, kwargs, force=kernel == "chain")
+            if report and _agree(made, model, args, kwargs):
+                return made, report, ""
+            why = "it computes something else with sparse layers" if report else why
+    except Exception as error:  # a working model is never refused
+        why = f"its layers cannot be exchanged ({type(error).__name__}: {error})"
+    if kernel != "dense":
+        warnings.warn(f"{type(model).__name__} runs by torch: {why}", stacklevel=5)
+    return _dense_copy(model), [], why
+
+
+def _dense_copy(model: nn.Module) -> nn.Module:
+    made = duplicated(model).eval()
+    return made if isinstance(made, torch.jit.ScriptModule) else made.requires_grad_(False)
+
+
+def _agree(
+    made: nn.Module, model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> bool:
+    """Whether two models give the same for the example, to a thousandth of the largest output."""
+    given = kwargs or args
+    pairs = list(zip(outputs(made, given), outputs(model, given), strict=True))
+    return all(
+        one.shape == other.shape
+        and (not other.is_floating_point() or _is_near(one.double(), other.double()))
+        for one, other in pairs
+    )
+
+
+def _is_near(one: Tensor, other: Tensor) -> bool:
+    finite = other.detach().nan_to_num(0, 0, 0)
+    largest = float(finite.abs().max()) if finite.numel() else 0.0
+    return torch.allclose(one, other, rtol=0, atol=1e-3 * largest, equal_nan=True)
+
+
+def _is_finite(model: nn.Module) -> bool:
+    """Whether kernels that skip zeros compute what torch does, which multiplies them with NaN too."""
+    tensors = [*model.parameters(), *model.buffers()]
+    return all(
+        not one.is_meta and bool(one.isfinite().all()) for one in tensors if one.is_floating_point()
+    )
 
 
 def swap_table(report: Sequence[Swap]) -> str:
@@ -161,6 +209,8 @@ def _as_choice(report: Sequence[Swap]) -> Choice:
 
 
 def _arguments(example: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    if isinstance(example, Tensor):
+        return (example,), {}
     if isinstance(example, Mapping):
         return (), dict(example)
     if isinstance(example, tuple | list):
@@ -169,3 +219,24 @@ def _arguments(example: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         "expected one batch of the model's inputs: a tensor, a tuple of arguments or a dict of keyword arguments; got "
         f"{type(example).__name__}"
     )
+
+
+def _check_runs(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    """Raises ValueError if the model cannot run on the example."""
+    try:
+        with torch.no_grad():
+            outputs(model, dict(kwargs) or args)
+    except Exception as error:
+        given = [*(_word(value) for value in args), *(f"{k}={_word(v)}" for k, v in kwargs.items())]
+        first = str(error).splitlines()[0] if str(error) else ""
+        raise ValueError(
+            f"the model cannot run on the example {', '.join(given)}: {type(error).__name__}: {first}; pass one batch "
+            "of its inputs: a tensor, a tuple of arguments or a dict of keyword arguments"
+        ) from error
+
+
+def _word(value: Any) -> str:
+    """What an error says of an input."""
+    if isinstance(value, Tensor):
+        return f"of shape {tuple(value.shape)} ({value.dtype}, {value.device})"
+    return type(value).__name__

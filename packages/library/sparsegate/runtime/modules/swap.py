@@ -9,15 +9,21 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.parametrize import (
+    is_parametrized,
+    type_before_parametrizations,
+)
 
 from sparsegate.graph import check_runs, copied
 
 from ..measure import interleaved
 from .attention import SparseAttention, fits_attention
 from .conv import SparseConv
+from .duplicate import duplicated
 from .linear import SparseLinear
 from .recurrent import SparseRecurrent, fits_recurrent
 from .sparse_module import SparseModule
+from .transposed import SparseTransposed
 
 WORTH_TRYING = 0.3
 """Layers with fewer zeros than this stay dense without being measured."""
@@ -40,22 +46,41 @@ class Swap:
     """Why the layer stayed with torch without being measured."""
 
 
+FORMS: dict[type[nn.Module], Callable[[Any], SparseModule]] = {
+    nn.Linear: SparseLinear.of,
+    nn.Conv1d: SparseConv.of,
+    nn.Conv2d: SparseConv.of,
+    nn.ConvTranspose1d: SparseTransposed.of,
+    nn.ConvTranspose2d: SparseTransposed.of,
+}
+"""Layers with one weight; classes made of them count too, if their forward is the same."""
+
+
 def sparse_form(module: nn.Module) -> Callable[[Any], SparseModule] | str:
     """How to make the sparse form of a layer, or why there is none.
 
     >>> sparse_form(nn.Bilinear(2, 2, 2))
     'Bilinear has no sparse form'
     """
-    kind = type(module)
-    if kind is nn.Linear or _is_conv1d_of_transformers(module):
+    kind = type_before_parametrizations(module)  # type: ignore[no-untyped-call]
+    for ordinary, form in FORMS.items():
+        if issubclass(kind, ordinary) and _computes_like(kind, ordinary):
+            return form
+    if _is_conv1d_of_transformers(module):
         return SparseLinear.of
-    if kind in (nn.Conv1d, nn.Conv2d):
-        return SparseConv.of
     if isinstance(module, nn.RNNBase):
         return SparseRecurrent.of if fits_recurrent(module) else "recurrent layers with projections"
     if kind is nn.MultiheadAttention:
         return SparseAttention.of if fits_attention(module) else "attention with added keys"
+    if isinstance(module, nn.Embedding | nn.EmbeddingBag):
+        return "it looks rows up and multiplies nothing"
     return f"{kind.__name__} has no sparse form"
+
+
+def _computes_like(kind: type[nn.Module], ordinary: type[nn.Module]) -> bool:
+    """Whether a class has the methods with which an ordinary layer computes."""
+    methods = ("forward", "_conv_forward", "__call__")
+    return all(getattr(kind, name, None) is getattr(ordinary, name, None) for name in methods)
 
 
 def swapped(
@@ -64,9 +89,13 @@ def swapped(
     """A copy of the model whose layers are sparse where that was measured to be faster, and what became of each.
 
     The model's own code runs, so `generate`, hooks and outputs of any kind work as before. With `force`, every layer
-    that has a sparse form gets it.
+    that has a sparse form gets it. A weight that a parametrization computes becomes an ordinary one.
     """
-    made = copied(model).eval().requires_grad_(False)
+    made = duplicated(model).eval()
+    if not isinstance(made, torch.jit.ScriptModule):
+        made.requires_grad_(False)
+    for _, module in _layers(made):
+        _without_parametrizations_(module)
     inputs = _inputs(made, args, kwargs)
     report: list[Swap] = []
     measured: dict[Any, tuple[float, float]] = {}
@@ -74,7 +103,7 @@ def swapped(
         change = _decide(name, module, inputs.get(name), measured, force=force)
         report.append(change[0])
         if change[1] is not None:
-            made = _put(made, name, change[1])
+            made = _put(made, name, _with_hooks_of(module, change[1]))
     return made, report
 
 
@@ -85,12 +114,46 @@ def _layers(model: nn.Module) -> list[tuple[str, nn.Module]]:
     for name, module in model.named_modules():
         if any(name.startswith(prefix) for prefix in taken):
             continue
-        if sparse_form(module) in (SparseAttention.of,):
-            taken.append(f"{name}.")
-        weights = [p for p in module.parameters(recurse=False) if p.ndim > 1]
-        if weights and not isinstance(module, nn.Embedding | nn.EmbeddingBag):
+        own = [p for p in module.parameters(recurse=False) if p.ndim > 1]
+        if is_parametrized(module):
+            own = list(module.parameters())
+        if callable(sparse_form(module)):
+            taken.append(f"{name}." if name else "")
+        if own:
             found.append((name, module))
     return found
+
+
+def _without_parametrizations_(module: nn.Module) -> None:
+    """Keeps the weights that parametrizations compute as ordinary ones, in place.
+
+    Differs from torch's function, which changes the class, and with it the module that this one is a copy of.
+    """
+    if not (is_parametrized(module) and callable(sparse_form(module))):
+        return
+    names = list(module.parametrizations)  # type: ignore[arg-type,union-attr]
+    values = {name: getattr(module, name).detach().clone() for name in names}
+    module.__class__ = type_before_parametrizations(module)  # type: ignore[no-untyped-call]
+    del module._modules["parametrizations"]
+    for name, value in values.items():
+        module.register_parameter(name, nn.Parameter(value, requires_grad=False))
+
+
+def _with_hooks_of(module: nn.Module, layer: nn.Module) -> nn.Module:
+    """The sparse layer with the hooks of the ordinary one."""
+    for name, hooks in vars(module).items():
+        if name in HOOKS:
+            layer.__dict__[name] = hooks
+    return layer
+
+
+HOOKS = (
+    "_forward_hooks",
+    "_forward_hooks_with_kwargs",
+    "_forward_hooks_always_called",
+    "_forward_pre_hooks",
+    "_forward_pre_hooks_with_kwargs",
+)
 
 
 def _decide(
@@ -128,8 +191,10 @@ def _why_left(module: nn.Module, zeros: float, given: Any, *, force: bool) -> st
         return "sparse layers are float32 on the CPU"
     if not all(bool(weight.isfinite().all()) for weight in weights):
         return "its weights contain NaN or infinity"
-    if module._forward_hooks or module._forward_pre_hooks:
-        return "it has hooks"
+    if callable(vars(module).get("forward")):
+        return "its forward was replaced"
+    if form in FORMS.values() and "weight" not in module._parameters:
+        return "its weight is computed by a hook"
     if zeros < WORTH_TRYING and not force:
         return f"less than {WORTH_TRYING:.0%} zeros"
     return "the example does not reach it" if given is None and not force else ""
