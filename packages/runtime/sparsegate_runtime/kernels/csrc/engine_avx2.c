@@ -1,6 +1,7 @@
 /* The engine on processors with AVX2: a vector takes two registers. */
 #if defined(__x86_64__)
 #include <immintrin.h>
+#include <stdint.h>
 
 #define NAME(x) x##_avx2
 #define TARGET __attribute__((target("avx2,fma,bmi,bmi2")))
@@ -21,6 +22,15 @@ TARGET static inline Wide sg_larger(Wide one, Wide two)
     a.half[1] = _mm256_max_ps(a.half[1], b.half[1]);
     return a.whole;
 }
+
+typedef int32_t Choice __attribute__((vector_size(32)));
+#define WIDTH 8
+#define ABOVE(a, b) ((Choice)_mm256_cmp_ps((__m256)(a), (__m256)(b), _CMP_GT_OQ))
+#define UNKNOWN(a) ((Choice)_mm256_cmp_ps((__m256)(a), (__m256)(a), _CMP_UNORD_Q))
+#define PICK(choice, a, b) ((Part)_mm256_blendv_ps((__m256)(b), (__m256)(a), (__m256)(choice)))
+#define LARGER_PART(a, b) ((Part)_mm256_max_ps((__m256)(a), (__m256)(b)))
+#define SMALLER_PART(a, b) ((Part)_mm256_min_ps((__m256)(a), (__m256)(b)))
+#define ROOT(a) ((Part)_mm256_sqrt_ps((__m256)(a)))
 
 #include "engine_variant.h"
 #else

@@ -10,6 +10,8 @@
 #include "engine_dense.h"
 #include "engine_attention.h"
 #include "engine_norm.h"
+#include "engine_softmax.h"
+#include "engine_reduce.h"
 #include "engine_move.h"
 #include "engine_image.h"
 
