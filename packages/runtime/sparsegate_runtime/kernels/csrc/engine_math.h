@@ -50,11 +50,10 @@ INLINE Part NAME(power_of_two)(PartWord shifted)
 }
 
 #ifndef SCALED
-/* x * 2^n, n <= 128; zero below n = -125 */
 INLINE Part NAME(scaled)(Part x, Part n)
 {
-    const Part y = (x + x) * NAME(power_of_two)((PartWord)(n + (SHIFT - 1)));
-    return PICK(ABOVE(NAME(every)(-125), n), NAME(every)(0), y);
+    const Part half = (n * 0.5f + SHIFT) - SHIFT;
+    return x * NAME(power_of_two)((PartWord)(half + SHIFT)) * NAME(power_of_two)((PartWord)((n - half) + SHIFT));
 }
 #define SCALED(x, n) NAME(scaled)(x, n)
 #endif

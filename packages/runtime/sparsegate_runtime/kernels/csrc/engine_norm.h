@@ -27,17 +27,6 @@ INLINE void NAME(save_first)(float *to, Part value, int64_t count)
         STORE_FIRST(to, value, count);
 }
 
-/* The first `count` of a mask; it is not read beyond them */
-INLINE PartBits NAME(mask_at)(const int32_t *inside, int64_t count)
-{
-    PartBits mask = {0};
-    if (count == WIDTH)
-        mask = *(const PartBits *)(const void *)inside;
-    else
-        memcpy(&mask, inside, (size_t)count * sizeof(int32_t));
-    return mask;
-}
-
 /* A block of `width` parts of positions; the last part has `tail` of them. */
 INLINE void NAME(norm_block)(const int width, const ChannelNorm *of, const float *in, float *out, const int32_t *inside,
                              int64_t tail)
@@ -65,7 +54,7 @@ INLINE void NAME(norm_block)(const int width, const ChannelNorm *of, const float
         {
             Part y = (NAME(load)(in + c * of->in.stride + t * WIDTH) - mean[t]) * scale[t] * weight + bias;
             if (inside)
-                y = (Part)((PartBits)y & NAME(mask_at)(inside + t * WIDTH, t == width - 1 ? tail : WIDTH));
+                y = (Part)((PartBits)y & *(const PartBits *)(const void *)(inside + t * WIDTH));
             float *to = out + c * of->out.stride + t * WIDTH;
             if (t == width - 1)
                 NAME(save_first)(to, y, tail);

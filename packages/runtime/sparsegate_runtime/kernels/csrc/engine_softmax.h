@@ -58,7 +58,7 @@ INLINE void NAME(softmax_line)(const float *in, int64_t step, float *out, int64_
         if (!log)
             NAME(scatter)(out + full * out_step, e, out_step, tail);
     }
-    const float total = NAME(sum_of)(sum), factor = 1 / total, less = log ? logf(total) : 0;
+    const float total = NAME(sum_of)(sum), factor = 1 / total, less = logf(total);
     for (int64_t i = 0; i < count; i += WIDTH) {
         const int64_t here = count - i < WIDTH ? count - i : WIDTH;
         const Part y = log ? (NAME(gather)(in + i * step, step, here) - largest) - less
