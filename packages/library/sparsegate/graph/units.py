@@ -159,41 +159,6 @@ def layer_name(layer: Layer) -> str:
     return owner if key == "weight" else layer.weight.name or layer.path
 
 
-<<<<<<< HEAD
-def _axis_after(node: Node, axis: int) -> int | None:
-    if not isinstance(node, Reshape | Pool | AdaptivePool | Pad | Mean):
-        return None
-    rank = len(node.input.shape)
-    if isinstance(node, Reshape):
-        return _axis_in_shape(node.input.shape, axis, node.shape)
-    if isinstance(node, Pool | AdaptivePool):
-        pooled = len(node.kernel) if isinstance(node, Pool) else node.dimensions
-        return axis if axis < rank - pooled else None
-    if isinstance(node, Pad):
-        return axis if axis < rank - len(node.sides) // 2 else None
-    if isinstance(node, Mean) and axis not in node.dimensions:
-        gone = sum(dimension < axis for dimension in node.dimensions)
-        return axis if len(node.shape) == rank else axis - gone
-    return None
-
-
-def _axis_in_shape(before: tuple[int, ...], axis: int, after: tuple[int, ...]) -> int | None:
-    """Where units stand after a reshape: as many elements come before them as did.
-
-    >>> _axis_in_shape((2, 50, 4, 4), 1, (2, 800))
-    1
-    """
-    lead = prod(before[:axis])
-    found = [
-        index
-        for index, size in enumerate(after)
-        if prod(after[:index]) == lead and size % before[axis] == 0
-    ]
-    return axis if axis in found else found[-1] if found else None
-
-
-=======
->>>>>>> h6
 def _is_depthwise(layer: Layer, source: Node) -> bool:
     channels = source.shape[layer.axis]
     return isinstance(layer, Conv) and layer.groups == channels == layer.shape[layer.axis] > 1

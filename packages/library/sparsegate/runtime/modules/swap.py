@@ -14,7 +14,7 @@ from torch.nn.utils.parametrize import (
     type_before_parametrizations,
 )
 
-from sparsegate.graph import check_runs, copied
+from sparsegate.graph import check_runs
 
 from ..measure import interleaved
 from .attention import SparseAttention, fits_attention
