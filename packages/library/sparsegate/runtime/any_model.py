@@ -15,6 +15,7 @@ from sparsegate.gates import check_finished, unwrapped
 from sparsegate.graph import outputs
 
 from .choice import Choice, LayerChoice
+from .engine_forward import EngineForward, skeleton_of
 from .measure import interleaved
 from .modules import Swap, duplicated, sparse_form, swapped
 from .network import SparseNetwork
@@ -60,8 +61,13 @@ def sparse(
     model = unwrapped(model)
     args, kwargs = _arguments(example)
     _check_runs(model, args, kwargs)
+    asked = batches is not None or kernel is not None or choices is not None
+    planned = None if asked else _by_engine(model, args, kwargs)
+    if planned is not None and not _is_chain(planned):
+        return planned
     if isinstance(example, Tensor):
-        return _of_tensor(model, example, batches, kernel, choices)
+        found = _of_tensor(model, example, batches, kernel, choices)
+        return found if planned is None else _fastest(example, planned, found)
     if batches is not None or choices is not None:
         raise ValueError(
             "batches and choices need a model that takes one tensor, got an example with several inputs; leave them out"
@@ -99,6 +105,90 @@ def _faster(model: nn.Module, example: Tensor, captured: SparseNetwork) -> nn.Mo
         ways = {"captured": partial(captured, example), "swapped": partial(other, example)}
         times = interleaved(ways, seconds=SECONDS)
     return captured if times["captured"] <= times["swapped"] else other
+
+
+def _by_engine(
+    model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> nn.Module | None:
+    """A copy of the model whose forward is the engine's; None if the engine cannot run it, or is slower."""
+    if not _suits_engine(model, args, kwargs):
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            made, report = swapped(model, args, kwargs, measure=False)
+            forward = EngineForward(made, skeleton_of(model))
+            plan = forward.plan(args, dict(kwargs))
+    except Exception:  # whatever capture or the planner do not know: the model's own code runs
+        return None
+    own = type(made).forward
+    forward.plans[forward.key(args, kwargs)] = plan
+    made.__dict__["forward"] = forward
+    with torch.no_grad():
+        if not _agree(made, model, args, kwargs):
+            return None
+        if plan.left:
+            other, _ = swapped(model, args, kwargs)
+            ways = {
+                "engine": partial(made, *args, **kwargs),
+                "swapped": partial(other, *args, **kwargs),
+            }
+            times = interleaved(ways, seconds=SECONDS)
+            if times["swapped"] < times["engine"]:
+                return None
+    assert own is type(made).forward
+    text = engine_table(made, plan, report, plan.times(torch.utils._pytree.tree_leaves((args, kwargs))))
+    made.extra_repr = partial(str, text)  # type: ignore[method-assign]
+    made.__dict__["sparsegate_choice"] = _as_choice(report)
+    return made
+
+
+def _suits_engine(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    """Whether model and example are of the kind that the engine computes with: float32 on the CPU."""
+    if isinstance(model, torch.jit.ScriptModule) or bool(args) == bool(kwargs):
+        return False
+    tensors = [*model.parameters(), *model.buffers()]
+    return all(
+        one.is_cpu and (one.dtype == torch.float32 or not one.is_floating_point())
+        for one in tensors
+    ) and _is_finite(model)
+
+
+def _is_chain(made: nn.Module) -> bool:
+    """Whether the layers follow one another without branches, as the kernels of chains want it."""
+    forward: EngineForward = made.__dict__["forward"]
+    return next(iter(forward.plans.values())).is_chain  # type: ignore[union-attr]
+
+
+def _fastest(example: Tensor, planned: nn.Module, other: nn.Module) -> nn.Module:
+    with torch.no_grad():
+        ways = {"engine": partial(planned, example), "other": partial(other, example)}
+        times = interleaved(ways, seconds=SECONDS)
+    return planned if times["engine"] < times["other"] else other
+
+
+def engine_table(
+    made: nn.Module, plan: Any, report: Sequence[Swap], times: Mapping[str, float]
+) -> str:
+    """A line for each layer: its zeros, its time; then what else takes time, and what torch runs."""
+    total = sum(times.values()) or 1.0
+    zeros = {change.name: change for change in report}
+    rows: list[tuple[str, ...]] = [("layer", "kind", "zeros", "time", "share")]
+    for name, spent in times.items():
+        change = zeros.get(name)
+        kind, empty = (change.kind, f"{change.sparsity:.1%}") if change else ("", "")
+        rows.append((name, kind, empty, f"{spent:.3f} ms", f"{spent / total:.1%}"))
+    widths = [max(len(row[index]) for row in rows) for index in range(5)]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+    missing = [name for name in zeros if name not in times]
+    if missing:
+        lines.append(f"part of other layers, or not reached: {', '.join(missing)}")
+    if plan.left:
+        lines.append(f"by torch, which the engine cannot run: {', '.join(sorted(set(plan.left)))}")
+    return "\n".join(lines)
 
 
 def _swapped(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from sparsegate_runtime.kernels.library import KERNELS
 
 from . import rules_maps, rules_moves, rules_products
+from . import structures as c
 from .memory import aligned
 from .network import External, Network
 from .planner import Pending, Planner, Unplanned
@@ -44,6 +46,8 @@ class Plan:
         operations = [
             Operation(one.kind, one.make()) for one in planner.pending if one.kind is not None
         ]
+        for one in planner.pending:
+            one.make = c.Structure  # lets the weights go that it was made of
         self.steps = [(at[index], begin, end) for index, begin, end in steps]
         scratch = max([one.scratch for one in planner.pending], default=0) + 64
         self.program = Program(operations, self.steps, scratch=scratch)
@@ -64,16 +68,11 @@ class Plan:
             call: runs the operations that the engine does not have.
 
         """
-        addresses = memory.addresses
-        for buffer, address in zip(self.inputs, inputs, strict=True):
-            addresses[buffer.slot] = address
-        for tensor, address in zip(self.outputs, outputs, strict=True):
-            if tensor.buffer not in self.inputs:
-                addresses[tensor.buffer.slot] = address
+        self._set(memory, inputs, outputs)
         for piece in self.pieces:
             if piece.external < 0:
                 self.program.run(
-                    addresses,
+                    memory.addresses,
                     piece.first,
                     piece.last,
                     memory.scratch,
@@ -81,10 +80,45 @@ class Plan:
                     variant=self.variant,
                 )
             else:
-                one = self.pending[piece.external]
-                assert call is not None
-                assert one.external is not None
-                addresses[one.writes[0].slot] = call(one.external, one.tensors, memory)
+                self._external(piece, memory, call)
+
+    def timed(
+        self,
+        memory: Memory,
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+        call: Call,
+        names: Sequence[str],
+    ) -> list[tuple[str, float]]:
+        """Runs on one thread, step by step; the name and the seconds of each."""
+        self._set(memory, [a.data_ptr() for a in inputs], [a.data_ptr() for a in outputs])
+        found = []
+        for piece in self.pieces:
+            for step in range(piece.first, piece.last):
+                began = time.perf_counter()
+                self.program.run(
+                    memory.addresses, step, step + 1, memory.scratch, variant=self.variant
+                )
+                found.append((names[self.steps[step][0]], time.perf_counter() - began))
+            if piece.external >= 0:
+                began = time.perf_counter()
+                self._external(piece, memory, call)
+                found.append(("torch", time.perf_counter() - began))
+        return found
+
+    def _set(self, memory: Memory, inputs: Sequence[int], outputs: Sequence[int]) -> None:
+        addresses = memory.addresses
+        for buffer, address in zip(self.inputs, inputs, strict=True):
+            addresses[buffer.slot] = address
+        for tensor, address in zip(self.outputs, outputs, strict=True):
+            if tensor.buffer not in self.inputs:
+                addresses[tensor.buffer.slot] = address
+
+    def _external(self, piece: Piece, memory: Memory, call: Call | None) -> None:
+        one = self.pending[piece.external]
+        assert call is not None
+        assert one.external is not None
+        memory.addresses[one.writes[0].slot] = call(one.external, one.tensors, memory)
 
     def describe(self) -> list[tuple[str, str, int]]:
         """The kind and layer of every operation, and its steps."""

@@ -27,6 +27,8 @@ from .transposed import SparseTransposed
 
 WORTH_TRYING = 0.3
 """Layers with fewer zeros than this stay dense without being measured."""
+LIKELY = 0.7
+"""Layers with this many zeros are nearly always faster without them."""
 SECONDS = 0.05
 """Time for each distinct layer, dense and sparse."""
 
@@ -84,12 +86,13 @@ def _computes_like(kind: type[nn.Module], ordinary: type[nn.Module]) -> bool:
 
 
 def swapped(
-    model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, force: bool = False
+    model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, force: bool = False, measure: bool = True
 ) -> tuple[nn.Module, list[Swap]]:
     """A copy of the model whose layers are sparse where that was measured to be faster, and what became of each.
 
     The model's own code runs, so `generate`, hooks and outputs of any kind work as before. With `force`, every layer
-    that has a sparse form gets it. A weight that a parametrization computes becomes an ordinary one.
+    that has a sparse form gets it. Without `measure`, layers with many zeros get it. A weight that a parametrization
+    computes becomes an ordinary one.
     """
     made = duplicated(model).eval()
     if not isinstance(made, torch.jit.ScriptModule):
@@ -100,7 +103,7 @@ def swapped(
     report: list[Swap] = []
     measured: dict[Any, tuple[float, float]] = {}
     for name, module in _layers(made):
-        change = _decide(name, module, inputs.get(name), measured, force=force)
+        change = _decide(name, module, inputs.get(name), measured, force=force, measure=measure)
         report.append(change[0])
         if change[1] is not None:
             made = _put(made, name, _with_hooks_of(module, change[1]))
@@ -163,14 +166,17 @@ def _decide(
     measured: dict[Any, tuple[float, float]],
     *,
     force: bool,
+    measure: bool = True,
 ) -> tuple[Swap, nn.Module | None]:
     """What becomes of a layer, and its sparse form if that takes its place."""
     kind, zeros, form = type(module).__name__, _sparsity(module), sparse_form(module)
     if reason := _why_left(module, zeros, given, force=force):
         return Swap(name, kind, zeros, "dense", reason=reason), None
+    if not measure and zeros < LIKELY:
+        return Swap(name, kind, zeros, "dense", reason=f"less than {LIKELY:.0%} zeros"), None
     assert callable(form)
     layer = form(module).eval()
-    if force:
+    if force or not measure:
         return Swap(name, kind, zeros, "sparse"), layer
     key = (kind, repr([p.shape for p in module.parameters()]), round(zeros, 2), _shapes(given))
     if key not in measured:
