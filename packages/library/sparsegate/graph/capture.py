@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -101,6 +102,7 @@ def _exported(
     from torch.export import export
 
     sizes = _any_first_size(kwargs or args) if any_batch else None
+    _know_caches()
     with torch.random.fork_rng(devices=()):
         try:
             return export(model, args, kwargs, dynamic_shapes=sizes, strict=False)
@@ -110,6 +112,15 @@ def _exported(
                 f"{type(model).__name__} cannot be captured by torch.export "
                 f"({_first_line(error)}); its forward must not branch on the values of its input"
             ) from error
+
+
+def _know_caches() -> None:
+    """Tells torch.export how to take apart the caches that transformers' models give back."""
+    if "transformers" in sys.modules:
+        with contextlib.suppress(ImportError):
+            from transformers.integrations.executorch import register_dynamic_cache_export_support
+
+            register_dynamic_cache_export_support()
 
 
 def _any_first_size(given: Any) -> Any:

@@ -43,7 +43,7 @@ class EngineForward:
         """The module's output."""
         if torch.compiler.is_compiling() or torch._C._is_tracing():
             return type(self.module).forward(self.module, *args, **kwargs)
-        leaves, structure = _pytree.tree_flatten((args, kwargs))
+        leaves, structure = _flat((args, kwargs))
         planned = self._planned(leaves, structure, args, kwargs)
         if planned is None:
             return type(self.module).forward(self.module, *args, **kwargs)
@@ -54,7 +54,7 @@ class EngineForward:
 
     def key(self, args: Any, kwargs: Any) -> Any:
         """What the plan for these inputs depends on."""
-        leaves, structure = _pytree.tree_flatten((tuple(args), dict(kwargs)))
+        leaves, structure = _flat((tuple(args), dict(kwargs)))
         return (*(_key(leaf) for leaf in leaves), structure)
 
     def _planned(self, leaves: list[Any], structure: Any, args: Any, kwargs: Any) -> Planned | None:
@@ -131,10 +131,15 @@ def whole(skeleton: nn.Module, module: nn.Module) -> nn.Module:
     return made.eval().requires_grad_(False)
 
 
+def _flat(given: Any) -> tuple[list[Any], Any]:
+    """Tensors and numbers in tuples, lists and dicts; whatever else there is, such as caches, stays whole."""
+    return _pytree.tree_flatten(given, is_leaf=lambda one: type(one) not in (tuple, list, dict))
+
+
 def _key(leaf: Any) -> Any:
     """What a plan depends on; None for what the engine cannot take."""
     if isinstance(leaf, Tensor):
-        plain = leaf.is_cpu and leaf.layout == torch.strided and not leaf.is_neg()
+        plain = leaf.is_cpu and leaf.layout == torch.strided and leaf.numel() and not leaf.is_neg()
         if not plain or leaf.dtype not in TYPES.values() or type(leaf) not in (Tensor, nn.Parameter):
             return None
         return tuple(leaf.shape), leaf.dtype

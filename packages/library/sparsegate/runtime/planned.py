@@ -6,6 +6,7 @@ import ctypes
 import threading
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -103,10 +104,17 @@ def _is_chain(graph: Graph) -> bool:
 def _call(node: n.External, sources: Sequence[Place], memory: Memory) -> int:
     """Runs an operation by torch, on views of the engine's memory."""
     result = node.run(*(_as_torch(one, memory) for one in sources))
-    if isinstance(result, Tensor):
-        result = result.contiguous()
+    result = _pytree.tree_map_only(Tensor, partial(_own, memory), result)
     memory.results.append(result)
     return result.data_ptr() if isinstance(result, Tensor) else len(memory.results)
+
+
+def _own(memory: Memory, result: Tensor) -> Tensor:
+    """A tensor without gaps in memory that the engine does not write to."""
+    begin = memory.addresses[0] or 0
+    if begin <= result.data_ptr() < begin + memory.arena.nbytes:
+        return result.clone(memory_format=torch.contiguous_format)
+    return result.contiguous()
 
 
 def _as_torch(place: Place, memory: Memory) -> Any:

@@ -116,9 +116,11 @@ def _expand(made: Translator, call: Call) -> n.Node | None:
 def _join(made: Translator, call: Call) -> n.Node | None:
     if not made.floats(*call["tensors"]):
         return None
-    reads = tuple(made.value(one) for one in call["tensors"])
+    reads = tuple(one for one in map(made.value, call["tensors"]) if one.shape != (0,))
     if any(len(one.shape) != len(call.shape) for one in reads):
         return None
+    if len(reads) == 1:
+        return reads[0]
     dim = call.get("dim", 0) % len(call.shape)
     return made.add(n.Join(inputs=reads, shape=call.shape, dimension=dim))
 

@@ -51,8 +51,6 @@ class Translator:
         self.graph, self.rules = graph, rules
         self.nodes: dict[fx.Node, n.Node] = {}
         self.made: list[n.Node] = []
-        self.left: list[str] = []
-        """The operators that torch runs."""
         self._constants: dict[fx.Node, n.Node] = {}
         self._inputs = 0
 
@@ -138,10 +136,8 @@ class Translator:
         inputs = tuple(self.value(one) for one in reads)
         shape = _shape(value) if isinstance(value, Tensor) else ()
         kind = KINDS.get(value.dtype, str(value.dtype)) if isinstance(value, Tensor) else "tuple"
-        if node.target is not operator.getitem:
-            self.left.append(str(node.target))
         run = partial(_run, node, tuple(reads), self.graph.constant, self.constants)
-        return self.add(n.External(inputs=inputs, shape=shape, run=run, kind=kind, name=node.name))
+        return self.add(n.External(inputs=inputs, shape=shape, run=run, kind=kind, name=str(node.target)))
 
     @property
     def constants(self) -> frozenset[fx.Node]:
@@ -210,7 +206,9 @@ def translated(graph: Graph) -> tuple[n.Network, list[str]]:
     from .moves import RULES as MOVES
 
     made = Translator(graph, {**LAYERS, **MAPS, **MOVES})
-    return made.network(), made.left
+    network = made.network()
+    torchs = [one.name for one in network.nodes if isinstance(one, n.External)]
+    return network, [name for name in torchs if name != str(operator.getitem)]
 
 
 def _run(
