@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import operator
 import os
+import sys
 import tempfile
 import warnings
 from abc import ABC, abstractmethod
@@ -170,7 +171,7 @@ def write_onnx(model: nn.Module, example: Tensor | tuple[Tensor, ...], path: Pat
     ]
     for way in ways:
         try:
-            with warnings.catch_warnings(), redirect_stdout(io.StringIO()):
+            with warnings.catch_warnings(), _without_output():
                 warnings.simplefilter("ignore")  # the old exporter warns of its age
                 torch.onnx.export(
                     model, tensors, path, input_names=names, output_names=["y"], **way
@@ -181,6 +182,21 @@ def write_onnx(model: nn.Module, example: Tensor | tuple[Tensor, ...], path: Pat
         except Exception:
             if way is ways[-1]:
                 raise
+
+
+@contextmanager
+def _without_output() -> Iterator[None]:
+    """Drops what is printed: an exporter that fails shows its whole graph, by C++."""
+    sys.stdout.flush()
+    kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    try:
+        with redirect_stdout(io.StringIO()):
+            yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+        os.close(nowhere)
 
 
 @contextmanager
