@@ -39,6 +39,8 @@ class Graph:
     constant: Callable[[fx.Node], Any]
     """The present value of a parameter, a buffer, or what is computed from them alone."""
     constants: frozenset[fx.Node]
+    names: Mapping[str, str]
+    """The parameter or buffer of each placeholder in `operations`; empty for other constants."""
     changed: tuple[str, ...]
     """The buffers that the forward of the model changes; the graph leaves them alone."""
     batches: range
@@ -63,6 +65,13 @@ class Graph:
     def layers(self) -> tuple[Layer, ...]:
         """The linear and convolutional layers."""
         return tuple(node for node in self.nodes if isinstance(node, Linear | Conv))
+
+    def name_of(self, constant: fx.Node) -> str:
+        """The parameter or buffer that a constant is computed from, the first if there are several."""
+        if constant.op == "placeholder":
+            return self.names.get(constant.name, "")
+        found = (self.name_of(read) for read in constant.all_input_nodes)
+        return next((name for name in found if name), "")
 
     def only_reader(self, node: Node) -> Node | None:
         """The node that reads this one, if nothing else does."""

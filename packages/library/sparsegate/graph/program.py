@@ -48,6 +48,7 @@ class Program:
             returned=tuple(returned),
             constant=self.values.of,
             constants=frozenset(self.constants),
+            names=self.values.names,
             changed=changed,
             batches=self._batches(),
             structure=self.program.call_spec.out_spec,

@@ -9,7 +9,6 @@ from typing import Any
 
 from sparsegate_runtime.kernels.library import KERNELS
 
-from .memory import scratch
 from .structures import COperation, CProgram, CStep, Kind, Structure
 
 
@@ -44,16 +43,22 @@ class Program:
         )
 
     def run(
-        self, buffers: Any, first: int, last: int, *, threads: int = 1, variant: int = 2
+        self,
+        buffers: Any,
+        first: int,
+        last: int,
+        scratch: int,
+        *,
+        threads: int = 1,
+        variant: int = 2,
     ) -> None:
-        """Runs steps `first` to `last` on buffers, an array of addresses.
+        """Runs steps `first` to `last` on buffers, an array of addresses, with scratch memory.
 
         Raises:
             ValueError: an operation met bad data, such as an index outside of its table.
 
         """
         assert KERNELS is not None
-        memory = scratch(threads * self.scratch)
         program = ctypes.byref(self._program)
-        if KERNELS.sg_engine_run(program, buffers, first, last, memory, threads, variant):
+        if KERNELS.sg_engine_run(program, buffers, first, last, scratch, threads, variant):
             raise ValueError("an index is outside of its table; pass smaller indices")
