@@ -59,7 +59,18 @@ class Guarded:
         addresses = (ctypes.c_void_p * len(self.buffers))(
             *(room.ctypes.data + 4 * MARGIN for room in self.buffers)
         )
-        program.run(addresses, 0, 1, threads=threads, variant=variant)
+        memory = self.scratch(threads * scratch)
+        start = memory.ctypes.data + 4 * MARGIN
+        program.run(addresses, 0, 1, start, threads=threads, variant=variant)
+        assert (memory[:MARGIN] == GUARD).all()
+        assert (memory[-MARGIN:] == GUARD).all()
+
+    def scratch(self, size):
+        """Scratch memory that holds NaN, with guard values around it."""
+        memory = aligned(size + 2 * MARGIN)
+        memory[:] = GUARD
+        memory[MARGIN : MARGIN + size] = np.nan
+        return memory
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 /* Movement: copies, fills, the phases of strided convolutions, embeddings. A part of engine_variant.h. */
 #include <stdlib.h>
 
-
 /* ---- copies ---- */
 
 /* A dimension of a copy: its size, and the distances of neighbours in floats. */

@@ -8,6 +8,7 @@
 #include "engine_pointwise.h"
 #include "engine_multiply.h"
 #include "engine_dense.h"
+#include "engine_product.h"
 #include "engine_attention.h"
 #include "engine_norm.h"
 #include "engine_softmax.h"
