@@ -18,7 +18,7 @@ from .choice import Choice, LayerChoice
 from .engine_forward import EngineForward, skeleton_of
 from .measure import interleaved
 from .modules import Swap, duplicated, sparse_form, swapped
-from .network import SparseNetwork
+from .network import SparseNetwork, check_ordinary
 from .network import sparse as sparse_network
 
 SECONDS = 0.5
@@ -58,6 +58,7 @@ def sparse(
     if not isinstance(model, nn.Module):
         raise ValueError(f"the model is an nn.Module, got {type(model).__name__}; wrap it in one")
     check_finished(model)
+    check_ordinary(model)
     model = unwrapped(model)
     args, kwargs = _arguments(example)
     _check_runs(model, args, kwargs)
@@ -118,11 +119,11 @@ def _by_engine(
             warnings.simplefilter("ignore")
             made, report = swapped(model, args, kwargs, measure=False)
             forward = EngineForward(made, skeleton_of(model))
-            plan = forward.plan(args, dict(kwargs))
+            chosen = forward.plan(args, dict(kwargs))
+            plan = chosen.plan
     except Exception:  # whatever capture or the planner do not know: the model's own code runs
         return None
-    own = type(made).forward
-    forward.plans[forward.key(args, kwargs)] = plan
+    forward.plans[forward.key(args, kwargs)] = chosen
     made.__dict__["forward"] = forward
     with torch.no_grad():
         if not _agree(made, model, args, kwargs):
@@ -136,7 +137,6 @@ def _by_engine(
             times = interleaved(ways, seconds=SECONDS)
             if times["swapped"] < times["engine"]:
                 return None
-    assert own is type(made).forward
     text = engine_table(made, plan, report, plan.times(torch.utils._pytree.tree_leaves((args, kwargs))))
     made.extra_repr = partial(str, text)  # type: ignore[method-assign]
     made.__dict__["sparsegate_choice"] = _as_choice(report)
@@ -157,7 +157,9 @@ def _suits_engine(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, 
 def _is_chain(made: nn.Module) -> bool:
     """Whether the layers follow one another without branches, as the kernels of chains want it."""
     forward: EngineForward = made.__dict__["forward"]
-    return next(iter(forward.plans.values())).is_chain  # type: ignore[union-attr]
+    (chosen,) = forward.plans.values()
+    assert chosen is not None
+    return chosen.plan.is_chain
 
 
 def _fastest(example: Tensor, planned: nn.Module, other: nn.Module) -> nn.Module:
@@ -320,8 +322,8 @@ def _check_runs(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, An
         given = [*(_word(value) for value in args), *(f"{k}={_word(v)}" for k, v in kwargs.items())]
         first = str(error).splitlines()[0] if str(error) else ""
         raise ValueError(
-            f"the model cannot run on the example {', '.join(given)}: {type(error).__name__}: {first}; pass one batch "
-            "of its inputs: a tensor, a tuple of arguments or a dict of keyword arguments"
+            f"{type(model).__name__} does not run on the example {', '.join(given)} "
+            f"({type(error).__name__}: {first}); pass one batch of its inputs: a tensor, a tuple of arguments or a dict of keyword arguments"
         ) from error
 
 

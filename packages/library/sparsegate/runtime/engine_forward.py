@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import threading
 import warnings
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from torch.utils import _pytree
 from sparsegate_runtime.engine.planner import Unplanned
 
 from .compiled import INFERENCE_ONLY
+from .grouped import Grouped, fastest
 from .modules import duplicated
 from .planned import TYPES, Planned
 
@@ -35,7 +37,7 @@ class EngineForward:
 
     def _begin(self, module: nn.Module, skeleton: nn.Module) -> None:
         self.module, self.skeleton = module, skeleton
-        self.plans: dict[Any, Planned | None] = {}
+        self.plans: dict[Any, Grouped | None] = {}
         self._lock = threading.Lock()
         self._hooks: list[Any] | None = None
 
@@ -57,7 +59,7 @@ class EngineForward:
         leaves, structure = _flat((tuple(args), dict(kwargs)))
         return (*(_key(leaf) for leaf in leaves), structure)
 
-    def _planned(self, leaves: list[Any], structure: Any, args: Any, kwargs: Any) -> Planned | None:
+    def _planned(self, leaves: list[Any], structure: Any, args: Any, kwargs: Any) -> Grouped | None:
         key = (*(_key(leaf) for leaf in leaves), structure)
         if None in key or _is_cast() or self._is_hooked():
             return None
@@ -67,7 +69,7 @@ class EngineForward:
                     self.plans[key] = self._plan(args, kwargs)
         return self.plans[key]
 
-    def _plan(self, args: Any, kwargs: Any) -> Planned | None:
+    def _plan(self, args: Any, kwargs: Any) -> Grouped | None:
         if len(self.plans) >= MOST_PLANS:
             return None
         try:
@@ -78,13 +80,13 @@ class EngineForward:
             )
             return None
 
-    def plan(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Planned:
+    def plan(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Grouped:
         """The plan for inputs like these."""
         dense = whole(self.skeleton, self.module)
         if args and kwargs:
             raise Unplanned("it was called with positional and keyword arguments")
         with torch.no_grad():
-            return Planned.of(dense, kwargs or tuple(args))
+            return fastest(partial(Planned.of, dense), kwargs or tuple(args))
 
     def _is_hooked(self) -> bool:
         """Whether a module inside has hooks, which the engine would not call."""

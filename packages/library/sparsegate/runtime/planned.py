@@ -54,20 +54,25 @@ class Planned:
             raise ValueError(f"its forward changes {graph.changed[0]}")
         return cls(graph)
 
-    def __call__(self, leaves: Sequence[Any]) -> Any:
-        """The outputs in the model's structure, from the tensors of the inputs in order."""
+    def __call__(self, leaves: Sequence[Any], groups: int = 1) -> Any:
+        """The outputs in the model's structure, from the tensors of the inputs in order.
+
+        With several groups, the inputs have that many times as many images as the plan, which runs
+        once for each group.
+        """
         threads = torch.get_num_threads()
         memory = self._memory(threads)
         given = [leaves[one.index].contiguous() for one in self.inputs]
-        outputs = [torch.empty(one.shape) for one in self.plan.outputs]
-        self.plan.run(
-            memory,
-            [one.data_ptr() for one in given],
-            [one.data_ptr() for one in outputs],
-            threads=threads,
-            call=_call,
-        )
-        memory.results.clear()
+        outputs = [_room(one.shape, groups) for one in self.plan.outputs]
+        for group in range(groups):
+            self.plan.run(
+                memory,
+                [_part(one, group, groups) for one in given],
+                [_part(one, group, groups) for one in outputs],
+                threads=threads,
+                call=_call,
+            )
+            memory.results.clear()
         found = iter(outputs)
         returned = [
             next(found) if is_tensor else fixed
@@ -94,6 +99,16 @@ class Planned:
             found = self._local.memory = threads, self.plan.memory(threads)
         made: Memory = found[1]
         return made
+
+
+def _room(shape: Sequence[int], groups: int) -> Tensor:
+    """An output for several groups of images."""
+    return torch.empty(shape if groups == 1 else (groups * shape[0], *shape[1:]))
+
+
+def _part(tensor: Tensor, group: int, groups: int) -> int:
+    """The address of a group of images."""
+    return tensor.data_ptr() + group * tensor.nbytes // groups
 
 
 def _is_chain(graph: Graph) -> bool:
