@@ -191,13 +191,8 @@ class Attention(Structure):
     """`Attention` of engine.h."""
 
     _fields_ = (
-        ("images", LONG),
-        ("heads", LONG),
-        ("kv_heads", LONG),
-        ("queries", LONG),
-        ("keys", LONG),
-        ("features", LONG),
-        ("value_features", LONG),
+        *((name, LONG) for name in ("images", "heads", "kv_heads", "queries", "keys")),
+        *((name, LONG) for name in ("features", "value_features")),
         ("q", View),
         ("k", View),
         ("v", View),
