@@ -68,6 +68,7 @@ class Flat(nn.Module):
         super().__init__()
         self.model = model
         self._call = given.call(model)
+        self.training = model.training  # exporters put all modules into the mode of this one
 
     def forward(self, *tensors: Tensor) -> Tensor:
         """The model's first output."""
