@@ -120,7 +120,7 @@ def _know_caches() -> None:
         with contextlib.suppress(ImportError):
             from transformers.integrations.executorch import register_dynamic_cache_export_support
 
-            register_dynamic_cache_export_support()
+            register_dynamic_cache_export_support()  # type: ignore[no-untyped-call]
 
 
 def _any_first_size(given: Any) -> Any:

@@ -20,6 +20,7 @@ from .measure import interleaved
 from .modules import Swap, duplicated, sparse_form, swapped
 from .network import SparseNetwork, check_ordinary
 from .network import sparse as sparse_network
+from .planned import Planned
 
 SECONDS = 0.5
 """Time for the comparison of a captured network with a swapped one."""
@@ -137,7 +138,7 @@ def _by_engine(
             times = interleaved(ways, seconds=SECONDS)
             if times["swapped"] < times["engine"]:
                 return None
-    text = engine_table(made, plan, report, plan.times(torch.utils._pytree.tree_leaves((args, kwargs))))
+    text = engine_table(plan, report, plan.times(torch.utils._pytree.tree_leaves((args, kwargs))))
     made.extra_repr = partial(str, text)  # type: ignore[method-assign]
     made.__dict__["sparsegate_choice"] = _as_choice(report)
     return made
@@ -169,9 +170,7 @@ def _fastest(example: Tensor, planned: nn.Module, other: nn.Module) -> nn.Module
     return planned if times["engine"] < times["other"] else other
 
 
-def engine_table(
-    made: nn.Module, plan: Any, report: Sequence[Swap], times: Mapping[str, float]
-) -> str:
+def engine_table(plan: Planned, report: Sequence[Swap], times: Mapping[str, float]) -> str:
     """A line for each layer: its zeros, its time; then what else takes time, and what torch runs."""
     total = sum(times.values()) or 1.0
     zeros = {change.name: change for change in report}

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree
 
-from sparsegate_runtime.engine.planner import Unplanned
+from sparsegate_runtime.engine import UnplannedError
 
 from .compiled import INFERENCE_ONLY
 from .grouped import Grouped, fastest
@@ -33,7 +33,7 @@ class EngineForward:
     def __init__(self, module: nn.Module, skeleton: nn.Module) -> None:
         self._begin(module, skeleton)
         for inner in module.modules():
-            inner.register_load_state_dict_post_hook(self._loaded)
+            inner.register_load_state_dict_post_hook(self._loaded)  # type: ignore[no-untyped-call]
 
     def _begin(self, module: nn.Module, skeleton: nn.Module) -> None:
         self.module, self.skeleton = module, skeleton
@@ -84,7 +84,7 @@ class EngineForward:
         """The plan for inputs like these."""
         dense = whole(self.skeleton, self.module)
         if args and kwargs:
-            raise Unplanned("it was called with positional and keyword arguments")
+            raise UnplannedError("it was called with positional and keyword arguments")
         with torch.no_grad():
             return fastest(partial(Planned.of, dense), kwargs or tuple(args))
 
@@ -129,7 +129,7 @@ def whole(skeleton: nn.Module, module: nn.Module) -> nn.Module:
     made.load_state_dict(module.state_dict(), strict=False, assign=True)
     left = [name for name, parameter in made.named_parameters() if parameter.is_meta]
     if left:
-        raise Unplanned(f"{left[0]} is not in the state dict")
+        raise UnplannedError(f"{left[0]} is not in the state dict")
     return made.eval().requires_grad_(False)
 
 
@@ -142,7 +142,11 @@ def _key(leaf: Any) -> Any:
     """What a plan depends on; None for what the engine cannot take."""
     if isinstance(leaf, Tensor):
         plain = leaf.is_cpu and leaf.layout == torch.strided and leaf.numel() and not leaf.is_neg()
-        if not plain or leaf.dtype not in TYPES.values() or type(leaf) not in (Tensor, nn.Parameter):
+        if (
+            not plain
+            or leaf.dtype not in TYPES.values()
+            or type(leaf) not in (Tensor, nn.Parameter)
+        ):
             return None
         return tuple(leaf.shape), leaf.dtype
     if leaf is None or isinstance(leaf, bool | int | float | str):

@@ -14,11 +14,10 @@ import torch
 from torch import Tensor, fx
 from torch.utils import _pytree
 
-from sparsegate.graph import Example, Graph, capture
-from sparsegate.graph.node import Other
+from sparsegate.graph import Example, Graph, Other, capture
+from sparsegate_runtime.engine import Memory, Plan
+from sparsegate_runtime.engine import Tensor as Place
 from sparsegate_runtime.engine import network as n
-from sparsegate_runtime.engine.plan import Memory, Plan
-from sparsegate_runtime.engine.tensor import Tensor as Place
 
 from .translate import translated
 
@@ -148,4 +147,3 @@ def _as_torch(place: Place, memory: Memory) -> Any:
     raw = (ctypes.c_char * (max(1, size) * dtype.itemsize)).from_address(begin)
     flat = torch.frombuffer(raw, dtype=TYPES[buffer.kind])
     return flat.as_strided(place.shape, place.strides)
-

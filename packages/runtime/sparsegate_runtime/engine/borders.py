@@ -28,8 +28,9 @@ class Grid:
     lead: int = 0
     """Positions before the first image that must be zero."""
 
-    def include(self, height: int, width: int, around: tuple[int, int] = (0, 0)) -> None:
-        """Makes room for images of this size with this many zeros around them."""
+    def include(self, shape: tuple[int, ...], around: tuple[int, int] = (0, 0)) -> None:
+        """Makes room for images of this shape with this many zeros around them."""
+        height, width = shape[-2:]
         self.line = max(self.line, width + around[1])
         self.lines = max(self.lines, height + around[0])
 
@@ -59,8 +60,8 @@ class Borders:
         self._parent[node] = node
         source = node.inputs[0]
         around = [max(0, *sides) for sides in node.padding] if isinstance(node, Conv) else [0, 0]
-        self.grid(node).include(*node.shape[2:])
-        self.grid(node).include(source.shape[2], source.shape[3], (around[0], around[1]))
+        self.grid(node).include(node.shape)
+        self.grid(node).include(source.shape, (around[0], around[1]))
         if any(around):
             self.grid(node).lead = around[0] + 1
 
@@ -84,20 +85,20 @@ class Borders:
 
     def _include(self, node: Node) -> None:
         if isinstance(node, Conv | Pool):
-            self.grid(node).include(*node.shape[2:], _reach(node))
+            self.grid(node).include(node.shape, _reach(node))
         if isinstance(node, Conv) and node.stride == (1, 1):
             read = node.inputs[0]
             around = (max(0, *node.padding[0]), max(0, *node.padding[1]))
-            self.grid(read).include(*read.shape[2:], around)
+            self.grid(read).include(read.shape, around)
             if any(around):
                 self.clean.add(read)
                 grid = self.grid(read)
                 grid.lead = max(grid.lead, around[0] + 1)
         if isinstance(node, TransposedConv):
             read = node.inputs[0]
-            self.grid(read).include(*read.shape[2:])
+            self.grid(read).include(read.shape)
         if isinstance(node, Upsample | Input) and len(node.shape) == 4:
-            self.grid(node).include(*node.shape[2:])
+            self.grid(node).include(node.shape)
 
 
 def _reach(node: Conv | Pool) -> tuple[int, int]:

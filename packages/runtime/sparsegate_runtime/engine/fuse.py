@@ -83,9 +83,7 @@ def _take_base(group: Group, readers: Counter[Node], outputs: set[Node]) -> None
             group.leaves = [leaf, *(one for one in group.leaves if one is not leaf)]
 
 
-def compiled(
-    group: Group, leaves: list[Node]
-) -> tuple[list[Instruction], int, set[int]]:
+def compiled(group: Group, leaves: list[Node]) -> tuple[list[Instruction], int, set[int]]:
     """The instructions of a group, the register of the result, and all registers in use."""
     register = {leaf: index for index, leaf in enumerate(leaves)}
     uses = Counter(read for one in group.maps for read in one.inputs)

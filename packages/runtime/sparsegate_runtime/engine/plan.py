@@ -10,19 +10,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsegate_runtime.kernels.library import KERNELS
+from sparsegate_runtime.kernels import KERNELS
 
-from . import rules_maps, rules_moves, rules_products
+from . import rules_attention, rules_layers, rules_maps, rules_moves, rules_norms
 from . import structures as c
 from .memory import aligned
 from .network import External, Network
-from .planner import Pending, Planner, Unplanned
+from .planner import Pending, Planner, UnplannedError
 from .program import Operation, Program
 from .schedule import BAND, Piece, place, steps_of
 from .structures import Kind
 from .tensor import SLACK, Buffer, Tensor
 
-RULES = {**rules_maps.RULES, **rules_moves.RULES, **rules_products.RULES}
+RULES = {
+    **rules_attention.RULES,
+    **rules_layers.RULES,
+    **rules_maps.RULES,
+    **rules_moves.RULES,
+    **rules_norms.RULES,
+}
 
 Call = Callable[[External, Sequence[Tensor], "Memory"], int]
 """Runs an operation of the caller; gives the address of its result."""
@@ -33,7 +39,7 @@ class Plan:
 
     def __init__(self, network: Network, *, variant: int | None = None, band: int = BAND) -> None:
         if KERNELS is None:
-            raise Unplanned("the C kernels were not built")
+            raise UnplannedError("the C kernels were not built")
         self.variant = KERNELS.sg_variant() if variant is None else variant
         planner = Planner(network, RULES, variant=self.variant)
         self.pending: tuple[Pending, ...] = tuple(planner.pending)
@@ -56,8 +62,15 @@ class Plan:
         """Memory for one call at a time."""
         return Memory(self, threads)
 
-    def run(self, memory: Memory, inputs: Sequence[int], outputs: Sequence[int], *,
-            threads: int = 1, call: Call | None = None) -> None:
+    def run(
+        self,
+        memory: Memory,
+        inputs: Sequence[int],
+        outputs: Sequence[int],
+        *,
+        threads: int = 1,
+        call: Call | None = None,
+    ) -> None:
         """Computes the outputs.
 
         Args:

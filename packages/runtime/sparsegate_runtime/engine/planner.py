@@ -77,8 +77,13 @@ class Planner:
 
     # -- memory -----------------------------------------------------------------------------------
 
-    def allocate(self, shape: Sequence[int], channel: int, like: Tensor | None = None,
-                 extent: int | None = None) -> Tensor:
+    def allocate(
+        self,
+        shape: Sequence[int],
+        channel: int,
+        like: Tensor | None = None,
+        extent: int | None = None,
+    ) -> Tensor:
         """A tensor in the arena: positions next to each other, one channel after another.
 
         Args:
@@ -108,7 +113,7 @@ class Planner:
     def images(self, node: Node, shape: Sequence[int]) -> Tensor:
         """A tensor [images, channels, height, width] on the grid of a node."""
         grid = self.borders.grid(node)
-        grid.include(shape[2], shape[3])
+        grid.include(tuple(shape))
         plane = grid.line * grid.lines
         lead = rounded(grid.lead * grid.line)
         extent = rounded(shape[0] * plane)
@@ -124,8 +129,14 @@ class Planner:
         buffer = self.slots.add(constant=padded, kind=str(array.dtype))
         return Tensor(buffer, 0, array.shape, dense_strides(array.shape))
 
-    def emit(self, kind: Kind, make: Callable[[], c.Structure], reads: Sequence[Tensor],
-             out: Tensor, **others: Any) -> None:
+    def emit(
+        self,
+        kind: Kind,
+        make: Callable[[], c.Structure],
+        reads: Sequence[Tensor],
+        out: Tensor,
+        **others: Any,
+    ) -> None:
         """Adds an operation."""
         buffers = tuple(dict.fromkeys(one.buffer for one in reads))
         self.pending.append(Pending(kind, make, buffers, (out.buffer,), **others))
@@ -179,13 +190,29 @@ class Planner:
     def on_grid(self, node: Node, source: Tensor) -> Tensor:
         """Images copied to the grid of a node, with zeros around them."""
         out = self.images(node, source.shape)
-        self._take_apart(source, out.permute((1, 0, 2, 3)), (1, 1), (0, 0), (1, 1), 0, 0.0, out.buffer.lead,
-                         (source.shape[2], source.shape[3]))
+        self._take_apart(
+            source,
+            out.permute((1, 0, 2, 3)),
+            (1, 1),
+            (0, 0),
+            (1, 1),
+            0,
+            0.0,
+            out.buffer.lead,
+            (source.shape[2], source.shape[3]),
+        )
         out.buffer.is_clean = True
         return out
 
-    def phases(self, node: Node, taps: Sequence[int], dilation: Sequence[int], stride: Sequence[int],
-               before: Sequence[int], fill: float) -> Phases:
+    def phases(
+        self,
+        node: Node,
+        taps: Sequence[int],
+        dilation: Sequence[int],
+        stride: Sequence[int],
+        before: Sequence[int],
+        fill: float,
+    ) -> Phases:
         """The input of a strided convolution or pool, taken apart on the grid of the output."""
         source = self.values[node.inputs[0]]
         grid = self.borders.grid(node)
@@ -201,14 +228,26 @@ class Planner:
         step = spaced(counts[0] * counts[1] * phase)
         buffer = Buffer(source.shape[1] * step + SLACK + 2 * plane)
         out = Tensor(buffer, 0, (source.shape[1], node.shape[0], 1, 1), (step, plane, line, 1))
-        self._take_apart(source, out, stride, (-before[0], -before[1]), counts, phase, fill, 0, sizes)
+        self._take_apart(
+            source, out, stride, (-before[0], -before[1]), counts, phase, fill, 0, sizes
+        )
         lines = kinds[0] * counts[1] * phase + shifts[0] * line
         pixels = kinds[1] * phase + shifts[1]
         offsets = (4 * (lines[:, None] + pixels[None, :])).reshape(-1).astype(np.int32)
         return Phases(out, offsets)
 
-    def _take_apart(self, source: Tensor, out: Tensor, stride: Sequence[int], first: Sequence[int],
-                    counts: Sequence[int], phase: int, fill: float, lead: int, sizes: Sequence[int]) -> None:
+    def _take_apart(
+        self,
+        source: Tensor,
+        out: Tensor,
+        stride: Sequence[int],
+        first: Sequence[int],
+        counts: Sequence[int],
+        phase: int,
+        fill: float,
+        lead: int,
+        sizes: Sequence[int],
+    ) -> None:
         images, channels, height, width = source.shape
         step, plane, line, _ = out.strides
 
@@ -251,7 +290,7 @@ class Planner:
         """The tensor of a node, and the operations that compute it."""
         rule = self.rules.get(type(node))
         if rule is None:
-            raise Unplanned(type(node).__name__)
+            raise UnplannedError(type(node).__name__)
         return rule(self, node)
 
     def _return(self, node: Node) -> None:
@@ -267,7 +306,7 @@ class Planner:
         return value.offset == 0 and value.strides == dense_strides(value.shape)
 
 
-class Unplanned(ValueError):
+class UnplannedError(ValueError):
     """An operation that the engine cannot plan."""
 
 
@@ -294,7 +333,7 @@ def merged(
     if not sizes:
         return [1], [[1] for _ in strides]
     if len(sizes) > c.MOST_DIMS:
-        raise Unplanned(f"a tensor of {len(sizes)} dimensions that lie apart")
+        raise UnplannedError(f"a tensor of {len(sizes)} dimensions that lie apart")
     return sizes, steps
 
 

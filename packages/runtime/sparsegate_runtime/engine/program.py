@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sparsegate_runtime.kernels.library import KERNELS
+from sparsegate_runtime.kernels import KERNELS
 
 from .structures import COperation, CProgram, CStep, Kind, Structure
 

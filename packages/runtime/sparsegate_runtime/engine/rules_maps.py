@@ -1,9 +1,8 @@
-"""Lowers functions of elements, norms, softmax and reductions."""
+"""Lowers functions of elements, as the end of a layer where they can be."""
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,8 @@ from . import network as n
 from . import structures as c
 from .fuse import Group, compiled
 from .planner import Planner, merged, view_of
-from .rules_products import Sums, emit, layer, sums_of
 from .structures import Function, Kind
+from .sums import Sums, emit, sums_of
 from .tensor import Positions, Tensor
 
 ALIGNED = 16
@@ -121,7 +120,7 @@ def laid_out(planner: Planner, value: Any, like: Tensor) -> Tensor:
 def _pass(planner: Planner, group: Group, leaves: list[Tensor]) -> Tensor:
     """One pass over the elements."""
     shape = group.out.shape
-    lead = _leading(planner, group, leaves, shape)
+    lead = _leading(planner, leaves, shape)
     out = _alike(lead, shape)
     for index, leaf in enumerate(group.leaves):
         if isinstance(leaf, n.Constant) and leaf.value.size > 1:
@@ -154,9 +153,7 @@ def _pass(planner: Planner, group: Group, leaves: list[Tensor]) -> Tensor:
     return out
 
 
-def _leading(
-    planner: Planner, group: Group, leaves: Sequence[Tensor], shape: Sequence[int]
-) -> Tensor:
+def _leading(planner: Planner, leaves: Sequence[Tensor], shape: Sequence[int]) -> Tensor:
     """The operand whose layout the result takes over."""
     whole = [leaf for leaf in leaves if leaf.shape == tuple(shape)]
     ours = [leaf for leaf in whole if not leaf.buffer.slot and _is_dense(leaf)]
@@ -218,8 +215,10 @@ def _flattened(tensors: Sequence[Tensor]) -> tuple[list[int], list[list[int]], P
         inner.pop()
     found = Positions.of([out.shape[d] for d in inner], [out.strides[d] for d in inner])
     whole = out.positions(channel)
-    if found and whole and len(inner) == sum(size > 1 for size in out.shape) - (
-        out.shape[channel] > 1
+    if (
+        found
+        and whole
+        and len(inner) == sum(size > 1 for size in out.shape) - (out.shape[channel] > 1)
     ):
         found = whole
     if not inner or found is None:
@@ -238,126 +237,4 @@ def _follows(one: Tensor, out: Tensor, dims: Sequence[int]) -> bool:
     return not any(steps) or steps == [out.strides[dim] for dim in dims]
 
 
-# -- norms and reductions -------------------------------------------------------------------------------
-
-
-def layer_norm(planner: Planner, node: n.LayerNorm) -> Tensor:
-    """Over the channels of every position."""
-    channel = len(node.shape) - 1
-    source = planner.arranged(planner.values[node.inputs[0]], channel)
-    positions = source.positions(channel)
-    assert positions is not None
-    out = planner.allocate(node.shape, channel, source, positions.extent)
-    weight, bias = (
-        None if one is None else np.ascontiguousarray(one, np.float32)
-        for one in (node.weight, node.bias)
-    )
-    mask = positions.inside(positions.extent) if node in planner.borders.clean else None
-
-    def make() -> c.Structure:
-        made = c.ChannelNorm(
-            node.shape[channel],
-            int(node.rms),
-            node.eps,
-            0,
-            None if weight is None else weight.ctypes.data,
-            None if bias is None else bias.ctypes.data,
-            source.place(channel),
-            out.place(channel),
-            None if mask is None else mask.ctypes.data,
-        )
-        made.keep = (weight, bias, mask)
-        return made
-
-    planner.emit(Kind.CHANNEL_NORM, make, [source], out, extent=positions.extent)
-    if mask is not None:
-        out.buffer.is_clean = True
-        planner.clear_lead(out, channel)
-    return out
-
-
-def group_norm(planner: Planner, node: n.GroupNorm) -> Tensor:
-    """Over groups of channels of every image."""
-    source = planner.values[node.inputs[0]]
-    if source.strides[3] != 1 or source.buffer.slot:
-        source = planner.copy(source, planner.images(node.inputs[0], source.shape))
-    out = planner.images(node, node.shape)
-    images, channels, lines, width = node.shape
-    weight, bias = (
-        None if one is None else np.ascontiguousarray(one, np.float32)
-        for one in (node.weight, node.bias)
-    )
-
-    def make() -> c.Structure:
-        made = c.GroupNorm(
-            images,
-            channels,
-            node.groups,
-            lines,
-            width,
-            node.eps,
-            0,
-            None if weight is None else weight.ctypes.data,
-            None if bias is None else bias.ctypes.data,
-            view_of(source, source.strides[:3]),
-            view_of(out, out.strides[:3]),
-        )
-        made.keep = (weight, bias)
-        return made
-
-    planner.emit(Kind.GROUP_NORM, make, [source], out)
-    return out
-
-
-def softmax(planner: Planner, node: n.Softmax) -> Tensor:
-    """Over one dimension, which comes last for the kernel."""
-    source = planner.values[node.inputs[0]]
-    out = planner.compact(source)
-    order = [dim for dim in range(len(node.shape)) if dim != node.dimension] + [node.dimension]
-
-    def make() -> c.Structure:
-        shape = c.DIMS(*(node.shape[dim] for dim in order))
-        return c.Softmax(len(order), shape, int(node.log), source.view(order), out.view(order))
-
-    planner.emit(Kind.SOFTMAX, make, [source], out)
-    return out
-
-
-def reduce(planner: Planner, node: n.Reduce) -> Tensor:
-    """The kept dimensions first, then the reduced ones."""
-    source = planner.values[node.inputs[0]]
-    kept = [dim for dim in range(len(source.shape)) if dim not in node.dimensions]
-    out = planner.like_order(node.shape, [source])
-    order = [*kept, *node.dimensions]
-    kinds = {"sum": 0, "mean": 1, "amax": 2, "amin": 3}
-
-    def make() -> c.Structure:
-        shape = c.DIMS(*(source.shape[dim] for dim in order))
-        return c.Reduce(
-            kinds[node.function],
-            len(kept),
-            len(node.dimensions),
-            shape,
-            source.view(order),
-            out.view(kept),
-        )
-
-    planner.emit(Kind.REDUCE, make, [source], out)
-    return out
-
-
-def address(structure: c.Structure) -> int:
-    """Where a structure lies."""
-    return ctypes.addressof(structure)
-
-
-Lowered = Callable[[Planner, Any], Tensor]
-RULES: dict[type[n.Node], Lowered] = {
-    n.Map: mapped,
-    n.LayerNorm: layer_norm,
-    n.GroupNorm: group_norm,
-    n.Softmax: softmax,
-    n.Reduce: reduce,
-}
-
-__all__ = ["RULES", "layer"]
+RULES: dict[type[n.Node], Any] = {n.Map: mapped}

@@ -28,7 +28,9 @@ class Piece:
     """The index of the caller's operation."""
 
 
-def steps_of(pending: Sequence[Pending], band: int = BAND) -> tuple[list[tuple[int, int, int]], list[Piece]]:
+def steps_of(
+    pending: Sequence[Pending], band: int = BAND
+) -> tuple[list[tuple[int, int, int]], list[Piece]]:
     """The steps, and the pieces between operations of the caller."""
     steps: list[tuple[int, int, int]] = []
     pieces: list[Piece] = []
@@ -100,7 +102,11 @@ def place(pending: Sequence[Pending], kept: Sequence[Buffer]) -> int:
         at = 0
         for other in sorted(placed, key=lambda one: one.offset):
             apart = other.last < buffer.first or buffer.last < other.first
-            if not apart and other.offset < at + rounded(buffer.size) and at < other.offset + rounded(other.size):
+            if (
+                not apart
+                and other.offset < at + rounded(buffer.size)
+                and at < other.offset + rounded(other.size)
+            ):
                 at = other.offset + rounded(other.size)
         buffer.offset = at
         placed.append(buffer)

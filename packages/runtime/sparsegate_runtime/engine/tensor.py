@@ -185,41 +185,30 @@ def view_strides(
     """
     if prod(wanted) == 0:
         return dense_strides(wanted)
-    old = [(size, stride) for size, stride in zip(shape, strides, strict=True) if size != 1]
+    left = [size for size in wanted if size != 1]
     found: list[int] = []
-    index, size, stride = len(old) - 1, 1, 1  # what is left of the current old dimension
-    for new in reversed(wanted):
-        if new == 1:
-            found.append(0)
-            continue
-        if size == 1:
-            if index < 0:
-                return None
-            size, stride = old[index]
-            index -= 1
-        while size % new and index >= 0 and old[index][1] == size * stride:
-            size *= old[index][0]
-            index -= 1
-        if new > size or size % new:
-            joined = _joined(old, index, size, stride, new)
-            if joined is None:
-                return None
-            size, index = joined
-        found.append(stride)
-        size, stride = size // new, stride * new
-    return _with_ones(tuple(reversed(found)), wanted)
-
-
-def _joined(
-    old: list[tuple[int, int]], index: int, size: int, stride: int, new: int
-) -> tuple[int, int] | None:
-    """Old dimensions taken together until a new one fits."""
-    while size < new or size % new:
-        if index < 0 or old[index][1] != size * stride:
+    for count, stride in _chunks(shape, strides):
+        taken = 1
+        while taken < count and left:
+            found.append(stride * taken)
+            taken *= left.pop()
+        if taken != count:
             return None
-        size *= old[index][0]
-        index -= 1
-    return size, index
+    real = iter(reversed(found))
+    return _with_ones(tuple(0 if size == 1 else next(real) for size in wanted), wanted)
+
+
+def _chunks(shape: Sequence[int], strides: Sequence[int]) -> list[tuple[int, int]]:
+    """Dimensions taken together where they lie without gaps: elements and stride, the last first."""
+    found: list[tuple[int, int]] = []
+    for size, stride in reversed(list(zip(shape, strides, strict=True))):
+        if size == 1:
+            continue
+        if found and stride == found[-1][0] * found[-1][1]:
+            found[-1] = size * found[-1][0], found[-1][1]
+        else:
+            found.append((size, stride))
+    return found
 
 
 def _with_ones(strides: tuple[int, ...], shape: Sequence[int]) -> tuple[int, ...]:

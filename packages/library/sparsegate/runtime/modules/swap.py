@@ -86,7 +86,12 @@ def _computes_like(kind: type[nn.Module], ordinary: type[nn.Module]) -> bool:
 
 
 def swapped(
-    model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, force: bool = False, measure: bool = True
+    model: nn.Module,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    *,
+    force: bool = False,
+    measure: bool = True,
 ) -> tuple[nn.Module, list[Swap]]:
     """A copy of the model whose layers are sparse where that was measured to be faster, and what became of each.
 

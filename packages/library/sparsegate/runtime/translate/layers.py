@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import fx
 
+from sparsegate_runtime.engine import Function
 from sparsegate_runtime.engine import network as n
-from sparsegate_runtime.engine.structures import Function
 
 from .translator import Call, Rule, Translator
 
@@ -20,7 +20,13 @@ def _linear(made: Translator, call: Call) -> n.Node | None:
 
 
 def _matrix(
-    made: Translator, source: Any, weight: Any, bias: Any, shape: tuple[int, ...], *, transposed: bool
+    made: Translator,
+    source: Any,
+    weight: Any,
+    bias: Any,
+    shape: tuple[int, ...],
+    *,
+    transposed: bool,
 ) -> n.Node | None:
     if not made.is_fixed(weight) or made.is_fixed(source) or not made.floats(source, weight):
         return None

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from torch import fx
 
+from sparsegate_runtime.engine import Function
 from sparsegate_runtime.engine import network as n
-from sparsegate_runtime.engine.structures import Function as F
 
 from .translator import Call, Rule, Translator
 
 
-def _unary(function: F, x: float = 0.0, y: float = 0.0) -> Rule:
+def _unary(function: Function, x: float = 0.0, y: float = 0.0) -> Rule:
     def rule(made: Translator, call: Call) -> n.Node | None:
         source = call.get("self", call.get("input"))
         return _apply(made, call, function, x, y) if made.floats(source) else None
@@ -22,12 +22,14 @@ def _unary(function: F, x: float = 0.0, y: float = 0.0) -> Rule:
     return rule
 
 
-def _apply(made: Translator, call: Call, function: F, x: float = 0.0, y: float = 0.0) -> n.Node:
+def _apply(
+    made: Translator, call: Call, function: Function, x: float = 0.0, y: float = 0.0
+) -> n.Node:
     read = made.value(call.get("self", call.get("input")))
     return made.add(n.Map(inputs=(read,), shape=call.shape, function=function, x=x, y=y))
 
 
-def _settings(function: F, x: str, y: str = "") -> Rule:
+def _settings(function: Function, x: str, y: str = "") -> Rule:
     """A function whose constants are arguments of the operator."""
 
     def rule(made: Translator, call: Call) -> n.Node | None:
@@ -44,24 +46,28 @@ def _clamp(made: Translator, call: Call) -> n.Node | None:
     if not made.floats(call["self"]) or any(isinstance(one, fx.Node) for one in (low, high)):
         return None
     x = -math.inf if low is None else float(low)
-    return _apply(made, call, F.CLAMP, x, math.inf if high is None else float(high))
+    return _apply(made, call, Function.CLAMP, x, math.inf if high is None else float(high))
 
 
 def _gelu(made: Translator, call: Call) -> n.Node | None:
     is_tanh = call.get("approximate") == "tanh"
-    return _apply(made, call, F.GELU_TANH if is_tanh else F.GELU)
+    return _apply(made, call, Function.GELU_TANH if is_tanh else Function.GELU)
 
 
 def _softplus(made: Translator, call: Call) -> n.Node | None:
-    return _apply(made, call, F.SOFTPLUS) if call["beta"] == 1 and call["threshold"] >= 20 else None
+    return (
+        _apply(made, call, Function.SOFTPLUS)
+        if call["beta"] == 1 and call["threshold"] >= 20
+        else None
+    )
 
 
 def _elu(made: Translator, call: Call) -> n.Node | None:
     plain = call.get("scale", 1) == 1 and call.get("input_scale", 1) == 1
-    return _apply(made, call, F.ELU, float(call["alpha"])) if plain else None
+    return _apply(made, call, Function.ELU, float(call["alpha"])) if plain else None
 
 
-def _binary(function: F) -> Rule:
+def _binary(function: Function) -> Rule:
     def rule(made: Translator, call: Call) -> n.Node | None:
         one, other = call["self"], call["other"]
         if call.get("alpha", 1) != 1 or call.get("rounding_mode") is not None:
@@ -86,25 +92,25 @@ def _number(made: Translator, value: Any) -> float | None:
 
 
 def _with_number(
-    made: Translator, call: Call, function: F, one: fx.Node, number: float
+    made: Translator, call: Call, function: Function, one: fx.Node, number: float
 ) -> n.Node | None:
     read = made.value(one)
     if read.shape != call.shape:
         return None
     affine = {
-        F.ADD: (1.0, number),
-        F.SUB: (1.0, -number),
-        F.MUL: (number, 0.0),
-        F.DIV: (1.0 / number if number else math.inf, 0.0),
+        Function.ADD: (1.0, number),
+        Function.SUB: (1.0, -number),
+        Function.MUL: (number, 0.0),
+        Function.DIV: (1.0 / number if number else math.inf, 0.0),
     }
-    if function == F.MAX:
-        return made.add(_map(read, F.CLAMP, number, math.inf))
-    if function == F.MIN:
-        return made.add(_map(read, F.CLAMP, -math.inf, number))
-    return made.add(_map(read, F.AFFINE, *affine[function]))
+    if function == Function.MAX:
+        return made.add(_map(read, Function.CLAMP, number, math.inf))
+    if function == Function.MIN:
+        return made.add(_map(read, Function.CLAMP, -math.inf, number))
+    return made.add(_map(read, Function.AFFINE, *affine[function]))
 
 
-def _map(read: n.Node, function: F, x: float = 0.0, y: float = 0.0) -> n.Map:
+def _map(read: n.Node, function: Function, x: float = 0.0, y: float = 0.0) -> n.Map:
     return n.Map(inputs=(read,), shape=read.shape, function=function, x=x, y=y)
 
 
@@ -112,21 +118,21 @@ def _rsub(made: Translator, call: Call) -> n.Node | None:
     number = _number(made, call["other"])
     if number is None or call.get("alpha", 1) != 1 or not made.floats(call["self"]):
         return None
-    return made.add(_map(made.value(call["self"]), F.AFFINE, -1.0, number))
+    return made.add(_map(made.value(call["self"]), Function.AFFINE, -1.0, number))
 
 
 def _power(made: Translator, call: Call) -> n.Node | None:
     exponent = call["exponent"]
     if not isinstance(exponent, int | float) or not made.floats(call["self"]):
         return None
-    known = {2: F.SQUARE, 0.5: F.SQRT, -0.5: F.RSQRT, -1: F.RECIPROCAL}
+    known = {2: Function.SQUARE, 0.5: Function.SQRT, -0.5: Function.RSQRT, -1: Function.RECIPROCAL}
     if exponent in known:
         return _apply(made, call, known[exponent])
     if exponent == 3:
         read = made.value(call["self"])
-        square = made.add(_map(read, F.SQUARE))
-        return made.add(n.Map(inputs=(square, read), shape=call.shape, function=F.MUL))
-    return _apply(made, call, F.POW, float(exponent))
+        square = made.add(_map(read, Function.SQUARE))
+        return made.add(n.Map(inputs=(square, read), shape=call.shape, function=Function.MUL))
+    return _apply(made, call, Function.POW, float(exponent))
 
 
 def _prelu(made: Translator, call: Call) -> n.Node | None:
@@ -135,7 +141,7 @@ def _prelu(made: Translator, call: Call) -> n.Node | None:
     read, slope = made.value(call["self"]), made.array(call["weight"])
     rest = (1,) * max(0, len(read.shape) - 2)
     weight = made.fixed(slope.reshape(-1, *rest) if len(read.shape) > 1 else slope)
-    return made.add(n.Map(inputs=(read, weight), shape=call.shape, function=F.PRELU))
+    return made.add(n.Map(inputs=(read, weight), shape=call.shape, function=Function.PRELU))
 
 
 # -- norms ------------------------------------------------------------------------------------------
@@ -222,8 +228,8 @@ def _batch_norm(made: Translator, call: Call) -> n.Node | None:
     rest = (1,) * (len(read.shape) - 2)
     factor = made.fixed(scale.astype(np.float32).reshape(-1, *rest))
     summand = made.fixed(shift.astype(np.float32).reshape(-1, *rest))
-    product = made.add(n.Map(inputs=(read, factor), shape=call.shape, function=F.MUL))
-    return made.add(n.Map(inputs=(product, summand), shape=call.shape, function=F.ADD))
+    product = made.add(n.Map(inputs=(read, factor), shape=call.shape, function=Function.MUL))
+    return made.add(n.Map(inputs=(product, summand), shape=call.shape, function=Function.ADD))
 
 
 def _folded(made: Translator, read: n.Node, scale: Any, shift: Any) -> n.Node | None:
@@ -243,9 +249,7 @@ def _folded(made: Translator, read: n.Node, scale: Any, shift: Any) -> n.Node | 
         weight = read.weight.astype(np.float64) * each[:, :, None, None]
     else:
         weight = read.weight.astype(np.float64) * scale.reshape(-1, *(1,) * (read.weight.ndim - 1))
-    return made.add(
-        _with(read, weight=weight.astype(np.float32), bias=bias.astype(np.float32))
-    )
+    return made.add(_with(read, weight=weight.astype(np.float32), bias=bias.astype(np.float32)))
 
 
 def _with(node: Any, **changes: Any) -> n.Node:
@@ -281,49 +285,47 @@ def _reduce(function: str) -> Rule:
         if not dims or math.prod(read.shape) == 0:
             return None
         kept = tuple(1 if dim in dims else size for dim, size in enumerate(read.shape))
-        made_ = made.add(
-            n.Reduce(inputs=(read,), shape=kept, function=function, dimensions=dims)
-        )
+        made_ = made.add(n.Reduce(inputs=(read,), shape=kept, function=function, dimensions=dims))
         return made.reshape(made_, call.shape)
 
     return rule
 
 
 RULES: dict[str, Rule] = {
-    "relu": _unary(F.RELU),
-    "relu6": _unary(F.RELU6),
-    "sigmoid": _unary(F.SIGMOID),
-    "tanh": _unary(F.TANH),
-    "silu": _unary(F.SILU),
-    "hardsigmoid": _unary(F.HARD_SIGMOID),
-    "hardswish": _unary(F.HARD_SWISH),
-    "mish": _unary(F.MISH),
-    "exp": _unary(F.EXP),
-    "log": _unary(F.LOG),
-    "erf": _unary(F.ERF),
-    "sqrt": _unary(F.SQRT),
-    "rsqrt": _unary(F.RSQRT),
-    "reciprocal": _unary(F.RECIPROCAL),
-    "abs": _unary(F.ABS),
-    "neg": _unary(F.NEG),
-    "square": _unary(F.SQUARE),
-    "sin": _unary(F.SIN),
-    "cos": _unary(F.COS),
-    "floor": _unary(F.FLOOR),
-    "ceil": _unary(F.CEIL),
-    "round": _unary(F.ROUND),
-    "sign": _unary(F.SIGN),
-    "leaky_relu": _settings(F.LEAKY_RELU, "negative_slope"),
+    "relu": _unary(Function.RELU),
+    "relu6": _unary(Function.RELU6),
+    "sigmoid": _unary(Function.SIGMOID),
+    "tanh": _unary(Function.TANH),
+    "silu": _unary(Function.SILU),
+    "hardsigmoid": _unary(Function.HARD_SIGMOID),
+    "hardswish": _unary(Function.HARD_SWISH),
+    "mish": _unary(Function.MISH),
+    "exp": _unary(Function.EXP),
+    "log": _unary(Function.LOG),
+    "erf": _unary(Function.ERF),
+    "sqrt": _unary(Function.SQRT),
+    "rsqrt": _unary(Function.RSQRT),
+    "reciprocal": _unary(Function.RECIPROCAL),
+    "abs": _unary(Function.ABS),
+    "neg": _unary(Function.NEG),
+    "square": _unary(Function.SQUARE),
+    "sin": _unary(Function.SIN),
+    "cos": _unary(Function.COS),
+    "floor": _unary(Function.FLOOR),
+    "ceil": _unary(Function.CEIL),
+    "round": _unary(Function.ROUND),
+    "sign": _unary(Function.SIGN),
+    "leaky_relu": _settings(Function.LEAKY_RELU, "negative_slope"),
     "elu": _elu,
     "gelu": _gelu,
     "softplus": _softplus,
     **dict.fromkeys(("clamp", "hardtanh", "clamp_min", "clamp_max"), _clamp),
-    "add": _binary(F.ADD),
-    "sub": _binary(F.SUB),
-    "mul": _binary(F.MUL),
-    "div": _binary(F.DIV),
-    "maximum": _binary(F.MAX),
-    "minimum": _binary(F.MIN),
+    "add": _binary(Function.ADD),
+    "sub": _binary(Function.SUB),
+    "mul": _binary(Function.MUL),
+    "div": _binary(Function.DIV),
+    "maximum": _binary(Function.MAX),
+    "minimum": _binary(Function.MIN),
     "rsub": _rsub,
     "pow": _power,
     "prelu": _prelu,

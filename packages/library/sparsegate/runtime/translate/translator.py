@@ -137,7 +137,9 @@ class Translator:
         shape = _shape(value) if isinstance(value, Tensor) else ()
         kind = KINDS.get(value.dtype, str(value.dtype)) if isinstance(value, Tensor) else "tuple"
         run = partial(_run, node, tuple(reads), self.graph.constant, self.constants)
-        return self.add(n.External(inputs=inputs, shape=shape, run=run, kind=kind, name=str(node.target)))
+        return self.add(
+            n.External(inputs=inputs, shape=shape, run=run, kind=kind, name=str(node.target))
+        )
 
     @property
     def constants(self) -> frozenset[fx.Node]:
@@ -204,8 +206,9 @@ def translated(graph: Graph) -> tuple[n.Network, list[str]]:
     from .layers import RULES as LAYERS
     from .maps import RULES as MAPS
     from .moves import RULES as MOVES
+    from .pools import RULES as POOLS
 
-    made = Translator(graph, {**LAYERS, **MAPS, **MOVES})
+    made = Translator(graph, {**LAYERS, **MAPS, **MOVES, **POOLS})
     network = made.network()
     torchs = [one.name for one in network.nodes if isinstance(one, n.External)]
     return network, [name for name in torchs if name != str(operator.getitem)]

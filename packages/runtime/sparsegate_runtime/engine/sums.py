@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from . import network as n
 from . import structures as c
 from .matrix import Rows, Slices, Weights, columns_in_block
-from .planner import Planner, Unplanned
+from .planner import Planner
 from .structures import Kind
-from .tensor import SLACK, Tensor, rounded
+from .tensor import Tensor, rounded
 
 FEW = 3
 """Positions up to which a matrix is multiplied by one vector after another."""
@@ -54,7 +54,7 @@ class Sums:
 
     @property
     def weight(self) -> NDArray[np.float32]:
-        """[rows, columns]"""
+        """The matrix: [rows, columns]."""
         flat: NDArray[np.float32] = self.node.weight.reshape(len(self.node.weight), -1)
         return flat
 
@@ -77,8 +77,15 @@ def layer(planner: Planner, node: n.Linear | n.Conv) -> Tensor:
     return made.out
 
 
-def emit(planner: Planner, sums: Sums, finish: c.Finish, *, clean: bool = False,
-         reads: tuple[Tensor, ...] = (), then: Callable[[], c.Pointwise] | None = None) -> None:
+def emit(
+    planner: Planner,
+    sums: Sums,
+    finish: c.Finish,
+    *,
+    clean: bool = False,
+    reads: tuple[Tensor, ...] = (),
+    then: Callable[[], c.Pointwise] | None = None,
+) -> None:
     """Adds the product, by the kernel that suits it."""
     mask = None
     if clean:
@@ -91,7 +98,7 @@ def emit(planner: Planner, sums: Sums, finish: c.Finish, *, clean: bool = False,
     if is_few and not sums.taps.offset.any():
         make, kind, scratch = _matrix_vector(sums), Kind.MATRIX_VECTOR, sums.weight.shape[1] + 16
     elif kept >= DENSE and sums.groups == 1 and sums.weight.shape[1] > 1:
-        make, kind, scratch = _dense(planner, sums), Kind.DENSE_MULTIPLY, 0
+        make, kind, scratch = _dense(sums), Kind.DENSE_MULTIPLY, 0
     else:
         make, kind, scratch = _multiply(planner, sums), Kind.MULTIPLY, 0
 
@@ -183,8 +190,11 @@ def _conv_on_grid(planner: Planner, node: n.Conv, source: Tensor) -> Sums:
     fits = source.strides[0] == plane and source.strides[2:] == (grid.line, 1)
     padded = any(map(any, node.padding))
     first = node.padding[0][0] * grid.line + node.padding[1][0]
-    if source.buffer.slot or not fits or (padded and not source.buffer.is_clean) or (
-        source.buffer.lead < first
+    if (
+        source.buffer.slot
+        or not fits
+        or (padded and not source.buffer.is_clean)
+        or (source.buffer.lead < first)
     ):
         source = planner.on_grid(node.inputs[0], source)
     (pad_y, _), (pad_x, _) = node.padding
@@ -272,7 +282,7 @@ GROUP = 4
 """Rows of a dense matrix that are multiplied together."""
 
 
-def _dense(planner: Planner, sums: Sums) -> Callable[[], c.Structure]:
+def _dense(sums: Sums) -> Callable[[], c.Structure]:
     weight = sums.weight
     columns = np.arange(weight.shape[1])
     offset, _ = _columns(sums, np.zeros(len(columns), np.int64), columns)
@@ -324,186 +334,3 @@ def _matrix_vector(sums: Sums) -> Callable[[], c.Structure]:
         return made
 
     return make
-
-
-# -- transposed convolutions ------------------------------------------------------------------------
-
-
-def transposed(planner: Planner, node: n.TransposedConv) -> Tensor:
-    """A convolution for each phase of the output, whose results are then interleaved."""
-    lines, pixels = (_phase_taps(node, axis) for axis in (0, 1))
-    low = (min(t.first for t in lines), min(t.first for t in pixels))
-    high = (max(t.last for t in lines), max(t.last for t in pixels))
-    counts = tuple(-(-node.shape[2 + axis] // node.stride[axis]) for axis in (0, 1))
-    outputs = node.weight.shape[1] * node.groups
-    weight = _phase_weights(node, lines, pixels, low, high)
-    inner = n.Conv(
-        inputs=node.inputs,
-        shape=(node.shape[0], len(weight), *counts),
-        name=node.name,
-        weight=weight,
-        bias=None if node.bias is None else np.repeat(node.bias, prod(node.stride)),
-        stride=(1, 1),
-        padding=(
-            (-low[0], counts[0] + high[0] - node.inputs[0].shape[2]),
-            (-low[1], counts[1] + high[1] - node.inputs[0].shape[3]),
-        ),
-        dilation=(1, 1),
-        groups=node.groups,
-    )
-    planner.borders.add(inner)
-    sums = layer(planner, inner)
-    parts = (node.shape[0], outputs, *node.stride, *counts)
-    batch, rows, line, pixel = sums.strides
-    steps = (batch, rows * prod(node.stride), rows * node.stride[1], rows, line, pixel)
-    source = Tensor(sums.buffer, sums.offset, parts, steps)
-    out = planner.images(node, node.shape)
-    for y in range(node.stride[0]):
-        for x in range(node.stride[1]):
-            sizes = [-(-(node.shape[2] - y) // node.stride[0]), -(-(node.shape[3] - x) // node.stride[1])]
-            to = out.slice(2, y, node.stride[0], sizes[0]).slice(3, x, node.stride[1], sizes[1])
-            one = source.slice(4, 0, 1, sizes[0]).slice(5, 0, 1, sizes[1])
-            one = one.slice(2, y, 1, 1).slice(3, x, 1, 1)
-            flat = Tensor(
-                one.buffer,
-                one.offset,
-                (*one.shape[:2], *one.shape[4:]),
-                (*one.strides[:2], *one.strides[4:]),
-            )
-            planner.copy(flat, to)
-    return out
-
-
-@dataclass(frozen=True)
-class PhaseTaps:
-    """The taps of a transposed convolution that reach one phase of its output, with their shifts."""
-
-    taps: tuple[int, ...]
-    shifts: tuple[int, ...]
-
-    @property
-    def first(self) -> int:
-        """The smallest shift."""
-        return min(self.shifts, default=0)
-
-    @property
-    def last(self) -> int:
-        """The largest shift."""
-        return max(self.shifts, default=0)
-
-
-def _phase_taps(node: n.TransposedConv, axis: int) -> list[PhaseTaps]:
-    step, gap, pad = node.stride[axis], node.dilation[axis], node.padding[axis]
-    found = []
-    for phase in range(step):
-        taps = [t for t in range(node.weight.shape[2 + axis]) if (phase + pad - t * gap) % step == 0]
-        found.append(PhaseTaps(tuple(taps), tuple((phase + pad - t * gap) // step for t in taps)))
-    return found
-
-
-def _phase_weights(
-    node: n.TransposedConv,
-    lines: list[PhaseTaps],
-    pixels: list[PhaseTaps],
-    low: tuple[int, int],
-    high: tuple[int, int],
-) -> NDArray[np.float32]:
-    """[outputs * phases, inputs of a group, lines, pixels]"""
-    inputs, outputs = node.weight.shape[:2]
-    size = (high[0] - low[0] + 1, high[1] - low[1] + 1)
-    each = inputs // node.groups
-    made = np.zeros((node.groups, outputs, *node.stride, each, *size), np.float32)
-    grouped = node.weight.reshape(node.groups, each, outputs, *node.weight.shape[2:])
-    for y, one in enumerate(lines):
-        for x, other in enumerate(pixels):
-            for tap_y, shift_y in zip(one.taps, one.shifts, strict=True):
-                for tap_x, shift_x in zip(other.taps, other.shifts, strict=True):
-                    value = grouped[:, :, :, tap_y, tap_x].transpose(0, 2, 1)
-                    made[:, :, y, x, :, shift_y - low[0], shift_x - low[1]] = value
-    return made.reshape(node.groups * outputs * prod(node.stride), each, *size)
-
-
-# -- products of activations --------------------------------------------------------------------------
-
-
-def product(planner: Planner, node: n.Product) -> Tensor:
-    """A matrix product of two activations."""
-    a, b = (planner.values[read] for read in node.inputs)
-    leading = node.shape[:-2]
-    if len(leading) > 3:
-        raise Unplanned(f"a matrix product over {len(leading)} leading dimensions")
-    rows, columns, inner = *node.shape[-2:], a.shape[-1]
-    a = a.expand((*leading, rows, inner))
-    if b.strides[-1] != 1 or b.buffer.slot:
-        b = planner.copy(b, planner.new(b.shape, range(len(b.shape))))
-    b = b.expand((*leading, inner, columns))
-    out = planner.new(node.shape, range(len(node.shape)))
-    missing = 3 - len(leading)
-
-    def view(one: Tensor) -> c.View:
-        made = one.view()
-        made.stride = c.DIMS(*[0] * missing, *one.strides)
-        return made
-
-    def make() -> c.Structure:
-        batch = (c.LONG * 3)(*[1] * missing, *leading)
-        return c.MatrixMultiply(batch, rows, inner, columns, view(a), view(b), view(out), 1.0)
-
-    planner.emit(Kind.MATRIX_MULTIPLY, make, [a, b], out)
-    return out
-
-
-def attention(planner: Planner, node: n.Attention) -> Tensor:
-    """Attention with its tokens next to each other."""
-    q, k, v = (_tokens(planner, planner.values[read]) for read in node.inputs[:3])
-    masked = len(node.inputs) > 3
-    mask = planner.values[node.inputs[3]] if masked else None
-    images, heads, queries, features = q.shape
-    keys, value_features = k.shape[2], v.shape[3]
-    by_feature = planner.allocate((images, queries, heads * value_features), 2)
-    split = by_feature.reshape((images, queries, heads, value_features))
-    assert split is not None
-    out = split.permute((0, 2, 1, 3))
-    if mask is not None:
-        mask = mask.expand((images, heads, queries, keys))
-
-    def view(one: Tensor) -> c.View:
-        made = one.view()
-        made.stride = c.DIMS(one.strides[0], one.strides[1], one.strides[3])
-        return made
-
-    def make() -> c.Structure:
-        kind = 0 if mask is None else 2 if mask.buffer.kind == "bool" else 1
-        return c.Attention(
-            images, heads, k.shape[1], queries, keys, features, value_features,
-            view(q), view(k), view(v), view(out),
-            c.View(-1) if mask is None else mask.view(),
-            kind, int(node.causal), node.scale,
-        )  # fmt: skip
-
-    reads = [q, k, v] if mask is None else [q, k, v, mask]
-    room = 64 * (keys + value_features + features) + 4096
-    planner.emit(Kind.ATTENTION, make, reads, out, scratch=min(room, 65_536))
-    return out
-
-
-def _tokens(planner: Planner, source: Tensor) -> Tensor:
-    """The tensor with its tokens next to each other."""
-    if source.strides[2] == 1 and source.buffer.slot == 0:
-        return source
-    images, heads, tokens, features = source.shape
-    by_feature = planner.allocate((images, tokens, heads * features), 2)
-    split = by_feature.reshape((images, tokens, heads, features))
-    assert split is not None
-    return planner.copy(source, split.permute((0, 2, 1, 3)))
-
-
-RULES: dict[type[n.Node], Any] = {
-    n.Linear: layer,
-    n.Conv: layer,
-    n.TransposedConv: transposed,
-    n.Product: product,
-    n.Attention: attention,
-}
-
-__all__ = ["RULES", "SLACK", "Sums", "emit", "layer", "replace", "sums_of"]
