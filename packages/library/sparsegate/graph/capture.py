@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -65,7 +66,8 @@ def arguments_of(example: Example) -> tuple[tuple[Any, ...], dict[str, Any]]:
 def evaluating(model: nn.Module) -> Iterator[None]:
     """Puts a model into eval, and its modules back into their modes."""
     modes = {module: module.training for module in model.modules()}
-    model.eval()
+    with contextlib.suppress(NotImplementedError):  # what torch.export made has one mode
+        model.eval()
     try:
         yield
     finally:
@@ -100,6 +102,7 @@ def _exported(
     from torch.export import export
 
     sizes = _any_first_size(kwargs or args) if any_batch else None
+    _know_caches()
     with torch.random.fork_rng(devices=()):
         try:
             return export(model, args, kwargs, dynamic_shapes=sizes, strict=False)
@@ -109,6 +112,15 @@ def _exported(
                 f"{type(model).__name__} cannot be captured by torch.export "
                 f"({_first_line(error)}); its forward must not branch on the values of its input"
             ) from error
+
+
+def _know_caches() -> None:
+    """Tells torch.export how to take apart the caches that transformers' models give back."""
+    if "transformers" in sys.modules:
+        with contextlib.suppress(ImportError):
+            from transformers.integrations.executorch import register_dynamic_cache_export_support
+
+            register_dynamic_cache_export_support()  # type: ignore[no-untyped-call]
 
 
 def _any_first_size(given: Any) -> Any:
