@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from . import network as n
 from . import structures as c
+from .borders import reads_in_place
 from .matrix import Rows, Slices, Weights, columns_in_block
 from .planner import Planner
 from .structures import Kind
@@ -165,7 +166,7 @@ def _conv(planner: Planner, node: n.Conv) -> Sums:
     taps = node.weight.shape[2:]
     if prod(taps) == 1 and node.stride == (1, 1) and not any(map(any, node.padding)):
         return _pointwise_layer(planner, node, planner.arranged(source, 1), 1)
-    if node.stride == (1, 1) and min(map(min, node.padding)) >= 0:
+    if reads_in_place(node):
         return _conv_on_grid(planner, node, source)
     before = (node.padding[0][0], node.padding[1][0])
     phases = planner.phases(node, taps, node.dilation, node.stride, before, 0.0)
@@ -196,7 +197,7 @@ def _conv_on_grid(planner: Planner, node: n.Conv, source: Tensor) -> Sums:
         or (padded and not source.buffer.is_clean)
         or (source.buffer.lead < first)
     ):
-        source = planner.on_grid(node.inputs[0], source)
+        source = planner.on_grid(node, source)
     (pad_y, _), (pad_x, _) = node.padding
     lines = np.arange(node.weight.shape[2]) * node.dilation[0] - pad_y
     pixels = np.arange(node.weight.shape[3]) * node.dilation[1] - pad_x
