@@ -33,9 +33,7 @@ def bn(channels, dims=2):
 
 
 def attend(m, x, **settings):
-    q, k, v = (
-        layer(x).unflatten(-1, (2, -1)).transpose(1, 2) for layer in (m.one, m.two, m.three)
-    )
+    q, k, v = (layer(x).unflatten(-1, (2, -1)).transpose(1, 2) for layer in (m.one, m.two, m.three))
     return F.scaled_dot_product_attention(q, k, v, **settings).transpose(1, 2).flatten(2)
 
 

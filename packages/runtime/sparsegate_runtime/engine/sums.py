@@ -95,7 +95,7 @@ def emit(
         mask = positions.inside(sums.extent)
         sums.out.buffer.is_clean = True
     kept = np.count_nonzero(sums.weight) / max(1, sums.weight.size)
-    is_few = sums.extent <= FEW and sums.weight.shape[1] <= MOST_COLUMNS and sums.groups == 1
+    is_few = _is_few(sums.extent, sums.weight.shape[1], sums.groups)
     if is_few and not sums.taps.offset.any():
         make, kind, scratch = _matrix_vector(sums), Kind.MATRIX_VECTOR, sums.weight.shape[1] + 16
     elif kept >= DENSE and sums.groups == 1 and sums.weight.shape[1] > 1:
@@ -131,6 +131,11 @@ def emit(
         planner.clear_lead(sums.out, sums.out_channel)
 
 
+def _is_few(extent: int, columns: int, groups: int) -> bool:
+    """Whether a matrix is multiplied by one position after another."""
+    return extent <= FEW and columns <= MOST_COLUMNS and groups == 1
+
+
 def _address(structure: c.Structure) -> int:
     import ctypes
 
@@ -154,10 +159,11 @@ def _pointwise_layer(
     positions = source.positions(channel)
     assert positions is not None
     extent = positions.extent
-    out = planner.allocate(node.shape, channel, source, extent)
+    groups = node.groups if isinstance(node, n.Conv) else 1
+    few = _is_few(extent, node.weight.size // max(1, len(node.weight)), groups)
+    out = planner.allocate(node.shape, channel, source, extent, tight=few)
     columns = node.weight.reshape(len(node.weight), -1).shape[1]
     zero = np.zeros(columns, np.int64)
-    groups = node.groups if isinstance(node, n.Conv) else 1
     return Sums(node, source, channel, out, channel, extent, Taps(np.arange(columns), zero), groups)
 
 
