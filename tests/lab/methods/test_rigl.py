@@ -70,3 +70,12 @@ def test_connections_move_at_the_scheduled_steps_and_stay_afterwards(training):
 def test_settings_that_cannot_be_are_refused(settings):
     with pytest.raises(ValueError, match="got"):
         RigL(**settings)
+
+
+def test_layers_keep_their_norm():
+    torch.manual_seed(0)
+    layer = nn.Linear(30, 30)
+    norm = float(layer.weight.detach().norm())
+    model = RigL(keep=0.1).prepare(nn.Sequential(layer))
+    assert float(model[0].weight.detach().norm()) == pytest.approx(norm, rel=1e-5)
+    assert model[0].weight.count_nonzero() == 90
