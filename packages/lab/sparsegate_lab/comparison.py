@@ -48,12 +48,12 @@ class Comparison:
         """The fractions of weights without the control's, largest first."""
         return sorted({each.keep for each in self.entries if each.method != DENSE}, reverse=True)
 
-    def records(self, method: str, keep: float | None = None) -> tuple[Record, ...]:
-        """The records of a method, at one rate if it is given."""
+    def records(self, method: str | None = None, keep: float | None = None) -> tuple[Record, ...]:
+        """All records, or those of a method, or those at a rate."""
         return tuple(
             each.record
             for each in self.entries
-            if each.method == method and keep in (None, each.keep)
+            if method in (None, each.method) and keep in (None, each.keep)
         )
 
     def summary(

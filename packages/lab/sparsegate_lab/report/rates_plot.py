@@ -13,6 +13,7 @@ from .figure import INK, LOOK
 from .rates_table import OURS
 
 MARKERS = "osD^vP"
+TICKS = (20, 50, 80, 90, 95, 97, 98, 99, 99.5, 99.8)
 
 
 def plot_rates(comparison: Comparison, path: Path) -> list[Path]:
@@ -24,11 +25,39 @@ def plot_rates(comparison: Comparison, path: Path) -> list[Path]:
             _draw_method(axes, comparison, method, index)
         if dense := comparison.summary(DENSE, None, _test):
             axes.axhline(dense.mean, color="black", linestyle=":", linewidth=1, label=DENSE)
-        axes.set(xscale="log", xlabel="weights kept", ylabel="test accuracy in per cent")
+        _set_scales(axes, comparison)
         axes.set_title(comparison.title, fontsize=10)
-        axes.legend(loc="lower right", fontsize=8)
+        figure.legend(loc="outside right center", fontsize=8)
 
-    return save_plot(draw, path, size=(7.2, 4.8), look=LOOK, dpi=200)
+    return save_plot(draw, path, size=(8.0, 4.4), look=LOOK, dpi=200)
+
+
+def _set_scales(axes: Any, comparison: Comparison) -> None:
+    """A logarithm of weights, and one of the error: methods near the top stay apart."""
+    axes.set_yscale("function", functions=(_height, _accuracy))
+    heights = [float(_height(record.test)) for record in comparison.records()]
+    low, high = (_accuracy(end) for end in (min(heights) - 0.06, max(heights) + 0.06))
+    axes.set_ylim(low, high)
+    axes.set_yticks([tick for tick in TICKS if low <= tick <= high])
+    axes.set_yticklabels([f"{tick:g}" for tick in axes.get_yticks()])
+    axes.set(xscale="log", xlabel="weights kept", ylabel="test accuracy in per cent")
+    sizes = {record.total for record in comparison.records()}
+    if len(sizes) == 1:
+        (total,) = sizes
+        axes.set_xticks([keep * total for keep in comparison.keeps])
+        axes.set_xticklabels([f"{keep * total:,.0f}\n{keep:.4g}" for keep in comparison.keeps])
+        axes.minorticks_off()
+
+
+def _height(accuracy: Any) -> Any:
+    import numpy as np
+
+    # Of 100.01 instead of 100, so that a perfect network has a place.
+    return -np.log10(np.maximum(100.01 - accuracy, 1e-3))
+
+
+def _accuracy(height: Any) -> Any:
+    return 100.01 - 10.0**-height
 
 
 def _draw_method(axes: Any, comparison: Comparison, method: str, index: int) -> None:
