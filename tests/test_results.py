@@ -53,9 +53,12 @@ def test_a_study_says_what_made_it_and_has_at_least_three_seeds(path):
     assert json.loads(json.dumps(study.to_json())) == json.loads(path.read_text())
 
 
-def test_the_table_of_compared_methods_is_that_of_the_record():
-    found = Comparison.load(ROOT / "results" / "compare-lenet300.json")
-    page = (ROOT / "docs" / "compare.md").read_text()
-    assert markdown(rates_table(found)) in page
-    assert found.command in page
+@pytest.mark.parametrize(
+    ("record", "page"), [("lenet300", "compare.md"), ("small-cnn", "notebook/rates.md")]
+)
+def test_the_table_of_compared_methods_is_that_of_the_record(record, page):
+    found = Comparison.load(ROOT / "results" / f"compare-{record}.json")
+    text = (ROOT / "docs" / page).read_text()
+    assert markdown(rates_table(found)) in text
+    assert found.command in text
     assert not found.failed
