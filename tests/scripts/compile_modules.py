@@ -46,7 +46,7 @@ def main() -> int:
             torch.compiler.reset()
             got = torch.compile(fast, backend=backend, fullgraph=True)(x)
             if not torch.allclose(got, model(x), atol=1e-5):
-                print(name, backend, file=sys.stderr)
+                sys.stderr.write(f"{name} {backend}\n")
                 failed += 1
     return failed
 

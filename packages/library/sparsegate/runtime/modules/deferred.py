@@ -29,7 +29,9 @@ class Deferred(Tensor):
         cls: type[Deferred], make: Callable[[], Tensor], shape: tuple[int, ...]
     ) -> Deferred:
         """Stands for what `make` gives, which has this shape."""
-        made = Tensor._make_wrapper_subclass(cls, shape, dtype=torch.float32, device=torch.device("cpu"))
+        made = Tensor._make_wrapper_subclass(
+            cls, shape, dtype=torch.float32, device=torch.device("cpu")
+        )
         made._make = make
         return made  # type: ignore[no-any-return]
 
