@@ -4,9 +4,10 @@ import copy
 
 import pytest
 import torch
-from sparsegate.runtime.planned import Planned
 from torch import nn
 from torch.nn import functional as F
+
+from sparsegate.runtime.planned import Planned
 
 
 class Does(nn.Module):
