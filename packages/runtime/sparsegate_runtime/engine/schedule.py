@@ -9,7 +9,7 @@ from .planner import Pending
 from .structures import Kind
 from .tensor import Buffer, rounded
 
-BAND = 128
+BAND = 2048
 """Positions that pass through several operations together."""
 LOCAL = (Kind.MULTIPLY, Kind.DENSE_MULTIPLY, Kind.POINTWISE, Kind.CHANNEL_NORM)
 """Operations whose steps may divide their positions."""

@@ -16,14 +16,16 @@ from .borders import reads_in_place
 from .matrix import Rows, Slices, Weights, columns_in_block
 from .planner import Planner
 from .structures import Kind
-from .tensor import Tensor, rounded
+from .tensor import Tensor
 
 FEW = 3
 """Positions up to which a matrix is multiplied by one vector after another."""
 MOST_COLUMNS = 2**16
 """Columns that a matrix of slices can have."""
+TILE = 16
+"""Vectors of a tile: enough to hide the loads of weights, few enough for inputs to stay near."""
 WIDEST = {0: 6, 1: 6, 2: 28}
-"""Vectors of a tile, by variant."""
+"""Vectors that fit into the registers, by variant."""
 DENSE = 0.7
 """Kept weights from which a matrix without zeros in its kernel is faster."""
 
@@ -235,8 +237,7 @@ def _multiply(planner: Planner, sums: Sums) -> Callable[[], c.Structure]:
     row, column = np.nonzero(weight)
     reach = 4 * sum(sums.reach)
     channels = int(sums.taps.channel.max(initial=0)) + 1
-    vectors = rounded(sums.extent) // 16
-    tile = _tile(len(row), weight, channels, reach, min(WIDEST[planner.variant], vectors))
+    tile = min(TILE, WIDEST[planner.variant])
     offset, channel = _columns(sums, row, column)
     near = columns_in_block(len(row), len(weight), channels, 64 * tile + reach)
     weights = Weights(row, column, weight[row, column], len(weight))
@@ -259,24 +260,6 @@ def _multiply(planner: Planner, sums: Sums) -> Callable[[], c.Structure]:
         return made
 
     return make
-
-
-def _tile(kept: int, weight: NDArray[Any], channels: int, reach: int, widest: int) -> int:
-    """Vectors of a tile for which loads of sums and inputs beside the products are fewest.
-
-    >>> _tile(59_000, np.zeros((1536, 384)), 384, 0, 28) in range(4, 17)
-    True
-    """
-    best, found = 0.0, 1
-    for tile in range(1, widest + 1):
-        near = columns_in_block(kept, len(weight), channels, 64 * tile + reach)
-        each = kept / max(1, len(weight)) * min(1.0, near / channels)
-        far = 1.0 if near * (64 * tile + reach) <= 40_000 else 1.6
-        chains = 1 if tile >= 4 else 2 if tile >= 2 else 4
-        rate = each * tile / (1.5 * tile + 8 + each * (max(tile * far, 8 / chains) + 1.5))
-        if rate > 1.02 * best:
-            best, found = rate, tile
-    return found
 
 
 def _bias(sums: Sums) -> NDArray[np.float32]:
