@@ -1,7 +1,6 @@
 """A run's folder is held by one process, and says that the run has ended only when it has."""
 
 import dataclasses
-import json
 import subprocess
 import sys
 
@@ -12,12 +11,13 @@ from torch import nn
 
 from sparsegate.files import load
 from sparsegate_lab.record import Record
-from sparsegate_lab.schema import load_json
+from sparsegate_runtime.schema import load_json
 from sparsegate_lab.train import Run, RunFolder
 from sparsegate_lab.train.weights import content_hash
 
 RUN = Run(epochs=3)
-RECORD = Record("toy", {}, "", {}, {}, (), 0, 0, 0.0, 0.0, (), 0.0)
+SETTINGS = {"model": "toy", "data": "toys", "method": {"name": "dense"}}
+RECORD = Record("toy", SETTINGS, "", {}, {}, (), 0, 0, 0.0, 0.0, (), 0.0)
 
 
 @pytest.fixture
@@ -32,9 +32,7 @@ def test_a_new_folder_has_no_record(place):
 
 def test_an_opened_folder_holds_the_settings_of_its_run(place):
     with place.opened():
-        assert json.loads((place.path / "run.json").read_text()) == json.loads(
-            json.dumps(RUN.to_json())
-        )
+        assert load_json(place.path / "run.json", Run.from_json) == RUN
 
 
 def test_a_second_process_is_refused_while_the_first_trains(place):

@@ -11,7 +11,7 @@ import torch
 from sparsegate.gates import ClosedLayer, Reading
 from sparsegate.target import UnreachableTarget
 from sparsegate_lab.record import Epoch, Record
-from sparsegate_lab.schema import parse_fields
+from sparsegate_runtime.schema import parse_fields
 
 from .checkpoint import Checkpoint
 from .diverged import check_loss, check_weights

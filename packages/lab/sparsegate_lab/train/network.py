@@ -14,12 +14,12 @@ from sparsegate.distil import Distil, Ensemble
 from sparsegate_lab.data import Dataset
 from sparsegate_lab.method import Method
 from sparsegate_lab.models import MODELS, load_weights_
-from sparsegate_lab.schema import load_json
+from sparsegate_runtime.schema import load_json
 
 from .evaluate import count_layers
 from .run import Run
 from .seed import fold
-from .weights import read_weights
+from .weights import finished_network, read_weights
 
 COLOURS = 3
 
@@ -76,6 +76,7 @@ def _finished(network: Path, run: Run[Any], num_classes: int) -> nn.Module:
                 "both must see the same images"
             )
     model = empty_network(own, num_classes)
+    finished_network(network.parent)  # raises if it is damaged
     try:
         model.load_state_dict(load_file(network))
     except SafetensorError as error:

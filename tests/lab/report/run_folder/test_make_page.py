@@ -1,5 +1,6 @@
 """The page of a run is made from what lies in its folder."""
 
+import dataclasses
 import shutil
 
 import pytest
@@ -54,9 +55,9 @@ def test_a_run_that_packed_nothing_says_what_its_file_would_take(sparse_run, tmp
 
 def test_data_or_network_that_are_gone_leave_a_page_that_says_so(sparse_run, tmp_path, monkeypatch):
     folder = shutil.copytree(sparse_run, tmp_path / "run")
-    text = (folder / "record.json").read_text()
     record = Record.load(folder / "record.json")
-    (folder / "record.json").write_text(text.replace(record.run["data"], "nowhere/at/all"))
+    elsewhere = {**record.run, "data": "nowhere/at/all"}
+    dataclasses.replace(record, run=elsewhere).save(folder / "record.json")
     assert (
         "does not run in its page: no data folder at nowhere/at/all"
         in make_page(folder).read_text()

@@ -5,7 +5,7 @@ from typing import Literal
 
 import pytest
 
-from sparsegate_lab.schema import SchemaError, load_json, parse
+from sparsegate_runtime.schema import SchemaError, load_json, parse
 
 
 @dataclass(frozen=True)
