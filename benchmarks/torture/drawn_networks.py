@@ -28,7 +28,7 @@ ACTIVATIONS = (
     nn.SiLU,
     nn.ELU,
 )
-KERNELS = (None, None, None, "chain", "csr", "dense", "packed", "winograd", "winograd8")
+KERNELS = (None, "chain", "csr", "dense", "packed", "winograd", "winograd8")
 HOSTILE = ("nan", "one nan", "inf", "-inf", "1e38", "large")
 
 

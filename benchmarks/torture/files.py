@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import lzma
 import pickle
+import re
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +26,7 @@ from .bytes_changes import PLAIN, Change
 from .container_changes import SAFETENSORS, SG, signed
 from .corpus import networks
 
+CHECKSUM = re.compile(rb',"crc32":"[0-9a-f]{8}"')
 LIMIT = 2**22
 IMAGES = 3
 """Of a CIFAR batch."""
@@ -83,12 +85,16 @@ class Files(Attack):
 
 
 def packed(path: Path) -> list[bytes]:
-    """Files of all networks of the corpus."""
+    """Files of all networks of the corpus, without a checksum that would catch every change."""
     files = []
     for each in networks():
         compress(each).save(path)
-        files.append(path.read_bytes())
+        files.append(CHECKSUM.sub(_blank, path.read_bytes()))
     return files
+
+
+def _blank(found: re.Match[bytes]) -> bytes:
+    return b" " * len(found[0])
 
 
 def open_packed(path: Path) -> str:
