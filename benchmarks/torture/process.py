@@ -42,6 +42,8 @@ def started(words: list[str], output: Path, *, file_limit: int | None = None) ->
         if file_limit is not None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit, file_limit))
         status = main(words)
+    except SystemExit as ending:  # of argparse
+        status = ending.code if isinstance(ending.code, int) else 1
     except BaseException:
         traceback.print_exc()
     finally:

@@ -198,7 +198,10 @@ def _check_settings(run: Any, field: str) -> None:
         parse(str, run.get(name), f"{field}.{name}")
     method = parse(dict[str, Any], run.get("method"), f"{field}.method")
     parse(str, method.get("name"), f"{field}.method.name")
-    for holder, inside, names in ((run, field, OBJECTS), (method, f"{field}.method", METHODS_OBJECTS)):
+    for holder, inside, names in (
+        (run, field, OBJECTS),
+        (method, f"{field}.method", METHODS_OBJECTS),
+    ):
         for name in names:
             parse(dict[str, Any] | None, holder.get(name), f"{inside}.{name}")
 

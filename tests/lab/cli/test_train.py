@@ -173,3 +173,14 @@ def test_a_full_disk_is_one_line_leaves_nothing_half_written_and_can_be_mended(
     assert left == {".lock", "run.json"}
     assert main(words(digits, tmp_path)) == 0
     assert Record.load(folder / "record.json").epochs
+
+
+def test_the_result_of_an_ended_run_says_that_its_data_is_known_by_its_path(
+    digits, tmp_path, capsys
+):
+    assert main(words(digits, tmp_path)) == 0
+    assert "has ended before" not in capsys.readouterr().out
+    assert main(words(digits, tmp_path)) == 0
+    shown = capsys.readouterr().out
+    assert "This run has ended before; its result is shown." in shown
+    assert f"if {digits} has changed since then, use another --folder" in shown

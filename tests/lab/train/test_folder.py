@@ -1,6 +1,7 @@
 """A run's folder is held by one process, and says that the run has ended only when it has."""
 
 import dataclasses
+import json
 import subprocess
 import sys
 
@@ -11,9 +12,9 @@ from torch import nn
 
 from sparsegate.files import load
 from sparsegate_lab.record import Record
-from sparsegate_runtime.schema import load_json
 from sparsegate_lab.train import Run, RunFolder
 from sparsegate_lab.train.weights import content_hash
+from sparsegate_runtime.schema import load_json
 
 RUN = Run(epochs=3)
 SETTINGS = {"model": "toy", "data": "toys", "method": {"name": "dense"}}

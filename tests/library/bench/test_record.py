@@ -80,7 +80,10 @@ def test_another_format_is_refused():
         (lambda value: value.update(timings=None), "timings: expected a list, got null"),
         (lambda value: value["timings"].append([]), r"timings\[1\]: expected an object"),
         (lambda value: value["timings"][0].update(batch="a"), r"timings\[0\]\.batch: expected a"),
-        (lambda value: value["timings"][0].update(milliseconds={}), "a dense time of 'torch eager'"),
+        (
+            lambda value: value["timings"][0].update(milliseconds={}),
+            "a dense time of 'torch eager'",
+        ),
         (
             lambda value: value["timings"][0]["milliseconds"].update({"sparsegate": 0}),
             r"timings\[0\]: milliseconds are above zero",

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from jaxtyping import TypeCheckError
 from torch import nn
 from torch.nn.utils import prune
 

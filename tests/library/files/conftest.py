@@ -1,7 +1,6 @@
 """Equality to the bit, and ways to store a network and get it back."""
 
 import re
-import re
 from collections.abc import Callable
 from pathlib import Path
 

@@ -133,9 +133,7 @@ def test_a_resumed_training_that_lost_the_plan_fails_at_its_first_step(kind):
         optimizer.zero_grad()
     resumed = network()
     resumed.load_state_dict(model.state_dict())
-    with pytest.raises(
-        ValueError, match="gates are those of a checkpoint, .* begins at step 0 of 20"
-    ):
+    with pytest.raises(ValueError, match=r"gates are those of a checkpoint, .* begins at step 0"):
         kind(resumed, **target).step()
     again = kind(resumed, **target)
     again.load_state_dict(optimizer.state_dict())

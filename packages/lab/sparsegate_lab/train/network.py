@@ -33,6 +33,11 @@ def fresh_network(run: Run[Any], data: Dataset) -> tuple[nn.Module, int]:
         raise ValueError(
             f"{run.model} takes images of shape {wanted}, {run.data} has {data.image_shape}"
         )
+    if run.erase >= max(wanted[1:]):
+        raise ValueError(
+            f"erase is the side of a square that is smaller than the image, got {run.erase} for "
+            f"images of {wanted[1]} by {wanted[2]} pixels"
+        )
     if run.normalise == "imagenet" and wanted[0] != COLOURS:
         raise ValueError(
             f"normalise imagenet is for {COLOURS} colours, {run.model} takes images of {wanted}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import torch
 from torch import nn
 
 from .gate import Gate
@@ -16,6 +15,7 @@ from .start import Nonzero
 def freeze_mask(model: AnyModule, *, select: Select | None = None) -> AnyModule:
     """Keeps the zeros of a sparse model at zero in further training, in place; returns the model.
 
+    >>> import torch
     >>> layer = nn.Linear(3, 1, bias=False)
     >>> _ = nn.init.constant_(layer.weight, 2.0)
     >>> layer.weight.data[0, 1] = 0

@@ -188,13 +188,13 @@ class GateOptimizer(Optimizer, abc.ABC):
         """Raises at the first step if a checkpoint's gates are loaded and the plan's state is not."""
         if self._begun:
             return
-        if isinstance(self.plan, TargetPlan) and self.plan.done == 0:
-            if any(gate.is_loaded() for gate in self._modules):
-                raise ValueError(
-                    "the gates are those of a checkpoint, and this optimiser begins at step 0 of "
-                    f"{self.plan.steps:,}: load the optimiser's saved state too, "
-                    "optimizer.load_state_dict(...); to begin anew, gate the finished model"
-                )
+        begins = isinstance(self.plan, TargetPlan) and self.plan.done == 0
+        if begins and any(gate.is_loaded() for gate in self._modules):
+            raise ValueError(
+                "the gates are those of a checkpoint, and this optimiser begins at step 0: load its "
+                "saved state too, optimizer.load_state_dict(...); to begin anew, gate the finished "
+                "model"
+            )
         self._begun = True
         for gate in self._modules:
             gate.moved = True
