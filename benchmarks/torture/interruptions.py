@@ -48,7 +48,8 @@ class Interruptions(Attack):
         wanted = self._uninterrupted(variant)
         folder = self._folder / "interrupted"
         shutil.rmtree(folder, ignore_errors=True)
-        for _ in range(draw.randint(1, 3)):
+        times = draw.randint(1, 3)
+        for _ in range(times):
             done = self._interrupted(draw, self._words(variant, folder), folder)
             if wrong := problems(done):
                 return f"{FAULT}{variant}: interrupted: {wrong}"
@@ -60,7 +61,7 @@ class Interruptions(Attack):
         found = _content(folder)
         if different := sorted(name for name in wanted if found.get(name) != wanted[name]):
             return f"{FAULT}{variant}: {different[0]} differs from that of the uninterrupted run"
-        return "bit-identical, nothing left over"
+        return f"bit-identical and nothing left over, interrupted {times} times"
 
     def _interrupted(self, draw: Random, words: list[str], folder: Path) -> Ended:
         raise NotImplementedError

@@ -56,10 +56,14 @@ def _one_process(
             _work(name, attack, seed, first, seconds, writing, Path(folder))
         os.close(writing)
         reported = _Reported(reading, attack.patience, first - 1)
-        yield from reported.lines()
-        if reported.hangs:
-            os.kill(child, signal.SIGKILL)
-        _, status = os.waitpid(child, 0)
+        complete = False
+        try:
+            yield from reported.lines()
+            complete = not reported.hangs
+        finally:  # also if nobody asks for more
+            if not complete:
+                os.kill(child, signal.SIGKILL)
+            _, status = os.waitpid(child, 0)
     next_one = reported.number + 1
     if reported.hangs:
         yield next_one, f"{FAULT}hangs for more than {attack.patience:g} s"
