@@ -110,7 +110,9 @@ def _train(command: Command[Run[Any]], words: str, console: Console) -> Record:
 def _shown(run: Run[Any]) -> str:
     """What a reader should know of the result of a run that had ended before."""
     data = (
-        "" if run.data in DATASETS else f" The data is known by its path: if {run.data} has "
+        ""
+        if run.data in DATASETS
+        else f" The data is known by its path: if {run.data} has "
         "changed since then, use another --folder or delete this one."
     )
     return f"This run has ended before; its result is shown.{data}"

@@ -66,6 +66,19 @@ def test_data_or_network_that_are_gone_leave_a_page_that_says_so(sparse_run, tmp
     assert "no longer beside the record" in make_page(folder).read_text()
 
 
+def test_a_page_says_the_names_of_the_classes(sparse_run, digits, tmp_path):
+    folder, data = (
+        shutil.copytree(source, tmp_path / name)
+        for source, name in ((sparse_run, "run"), (digits, "digits"))
+    )
+    names = [f"cloth {letter}" for letter in "abcdefghij"]
+    (data / "classes.txt").write_text("\n".join(names))
+    record = Record.load(folder / "record.json")
+    dataclasses.replace(record, run={**record.run, "data": str(data)}).save(folder / "record.json")
+    page = make_page(folder).read_text()
+    assert all(name in page for name in names)
+
+
 def test_a_folder_without_a_record_is_refused(tmp_path):
     with pytest.raises(
         ValueError, match=r"not the folder of a run that has ended: it has no record\.json"

@@ -79,6 +79,8 @@ def _browser(record: Record, packed: Packed) -> tuple[BrowserNetwork | None, str
         model = empty_network(Run.from_json(record.run), data.num_classes)
         model.load_state_dict(packed.state_dict())
         example = data.normalise(data.train.images[:NUM_EXAMPLES])
-        return for_browser(model, example=example, normalise=data.normalise), ""
+        return for_browser(
+            model, example=example, normalise=data.normalise, class_names=data.class_names
+        ), ""
     except (ValueError, OSError, RuntimeError) as error:
         return None, f"This network does not run in its page: {error}."
