@@ -40,7 +40,7 @@ Read = Callable[[Path], str]
 class Files(Attack):
     """Damages valid files of one kind and opens them."""
 
-    patience = 20.0
+    patience = 120.0  # on a machine that is busy with other things
     memory = 2**30
 
     def __init__(

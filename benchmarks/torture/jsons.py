@@ -32,7 +32,7 @@ PAGES = 16
 class Jsons(Attack):
     """Damages a JSON file, reads it, and uses what was read."""
 
-    patience = 20.0
+    patience = 120.0  # on a machine that is busy with other things
     memory = 2**30
 
     def __init__(

@@ -17,6 +17,8 @@ from random import Random
 
 from .attack import FAULT, Attack, fault
 
+PREPARING = 600.0
+"""Seconds after which preparations count as hanging."""
 MEMORY = Path("/dev/shm")
 """A folder without a disk under it, if the machine has one."""
 READY = b"-1\tprepared\n"
@@ -82,14 +84,15 @@ class _Reported:
 
     def lines(self) -> Iterator[Outcome]:
         """The cases and their outcomes."""
-        rest = b""
+        rest, patience = b"", PREPARING
         with os.fdopen(self._pipe, "rb", buffering=0) as pipe:
             while True:
-                if not select.select([pipe], [], [], self._patience)[0]:
+                if not select.select([pipe], [], [], patience)[0]:
                     self.hangs = True
                     return
                 if not (received := pipe.read(65536)):
                     return
+                patience = self._patience
                 *lines, rest = (rest + received).split(b"\n")
                 for line in lines:
                     text, _, outcome = line.decode(errors="replace").partition("\t")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import types
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -13,8 +12,8 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 Value = TypeVar("Value")
 PLAIN = {str: "a string", int: "a whole number", float: "a number", bool: "true or false"}
-LARGEST = {int: 2**63, float: math.inf, bool: 2}
-"""What numbers of a file must be below: others cannot be stored or calculated with."""
+LARGEST = 2**63
+"""Whole numbers are smaller: torch and numpy cannot hold others."""
 
 
 class SchemaError(ValueError):
@@ -136,8 +135,8 @@ def _parse_plain(kind: Any, value: Any, field: str) -> Any:
     accepted = (int, float) if kind is float else (kind,)
     if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
         _refuse(field, _words(kind), value)
-    if isinstance(value, int | float) and not abs(value) < LARGEST[type(value)]:
-        _refuse(field, f"{_words(kind)} that is finite and not too large", value)
+    if isinstance(value, int) and abs(value) >= LARGEST:
+        _refuse(field, f"{_words(kind)} below 2^63", value)
     if kind is str and not value.isascii():
         _check_unicode(field, value)
     return float(value) if kind is float else value
