@@ -19,6 +19,9 @@ LIBRARY = local("sparsegate", "library")
 EXTRAS = {
     "lab": [local("sparsegate-lab", "lab")],
     "gpu": [local("sparsegate", "library", "[gpu]")],
+    "hub": [local("sparsegate", "library", "[hub]")],
+    "onnx": [local("sparsegate", "library", "[onnx]")],
+    "sweep": [local("sparsegate-lab", "lab", "[sweep]")],
     "engines": [local("sparsegate", "library", "[engines,plot]")],
 }
 setup(packages=[], install_requires=[RUNTIME, LIBRARY], extras_require=EXTRAS)
