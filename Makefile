@@ -8,7 +8,7 @@ SETUP := constraints.txt requirements-dev.txt $(wildcard packages/*/pyproject.to
 PACKAGES := -e packages/runtime -e packages/library -e packages/lab
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-random test-slow test-browser check docs sanitize bench clean
+.PHONY: demo test test-random test-slow test-browser check docs sanitize torture bench clean
 
 demo: $(VENV)/.ready ## train a sparse LeNet-5 on MNIST (six or seven minutes on two cores)
 	$(BIN)/sparsegate train lenet5-demo
@@ -44,6 +44,9 @@ sanitize: $(VENV)/.ready-dev ## the C kernels under the address and undefined be
 	SPARSEGATE_KERNELS="$$folder/kernels.so" ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so.6)" \
 		$(BIN)/python -m pytest tests/runtime tests/lab/layers/test_fastfood.py tests/library/runtime/modules \
 		tests/library/test_fast_call.py tests/library/runtime/test_chain.py tests/library/runtime/test_network_direct.py tests/library/runtime/test_winograd.py
+
+torture: $(VENV)/.ready-dev ## attacks for some minutes, or make torture HOURS=8; SEED=7 repeats those of seed 7
+	$(BIN)/python -m benchmarks.torture $(if $(HOURS),--hours $(HOURS)) --seed $(SEED)
 
 bench: $(VENV)/.ready-dev ## the cost of gates and of the loop
 	$(BIN)/python benchmarks/epoch_cost.py

@@ -11,7 +11,7 @@ from sparsegate_lab.record import FORMAT, Epoch, Layer, Record
 
 RECORD = Record(
     name="toy-0",
-    run={"model": "toy", "method": {"name": "dense", "only": ["*"]}},
+    run={"model": "toy", "data": "toys", "method": {"name": "dense", "only": ["*"]}},
     command="sparsegate train toy",
     machine={"cores": 2, "gpu": None},
     versions={"python": "3.11"},
@@ -154,3 +154,44 @@ def test_a_record_that_is_not_json_is_refused_with_its_file(text, tmp_path):
     path.write_bytes(text.encode("latin-1"))
     with pytest.raises(ValueError, match=r"record\.json: expected JSON, got something else"):
         Record.load(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "wanted"),
+    [
+        ({"data": 5}, r"run\.data: expected a string, got 5"),
+        ({"method": None}, r"run\.method: expected an object, got null"),
+        ({"method": {"name": None}}, r"run\.method\.name: expected a string, got null"),
+        ({"method": {"name": "a", "target": 3}}, r"run\.method\.target: expected an object, got 3"),
+        ({"stop": []}, r"run\.stop: expected an object, got \[\]"),
+    ],
+)
+def test_settings_that_a_report_cannot_show_are_refused_by_field(change, wanted):
+    with pytest.raises(ValueError, match=wanted):
+        Record.from_json({**RECORD.to_json(), "run": {**RECORD.run, **change}})
+
+
+def test_no_flipped_bit_of_a_record_goes_unnoticed(tmp_path):
+    path = tmp_path / "record.json"
+    GATED.save(path)
+    content = path.read_bytes()
+    for index in range(0, len(content), 7):
+        for bit in (0, 2):
+            changed = bytearray(content)
+            changed[index] ^= 1 << bit
+            path.write_bytes(changed)
+            with pytest.raises(ValueError, match=r"record\.json"):
+                Record.load(path)
+
+
+def test_a_record_that_was_only_formatted_anew_is_read(tmp_path):
+    path = tmp_path / "record.json"
+    GATED.save(path)
+    path.write_text(json.dumps(json.loads(path.read_text())))
+    assert Record.load(path) == GATED
+
+
+def test_a_record_of_an_earlier_version_has_no_checksum_and_is_read(tmp_path):
+    path = tmp_path / "record.json"
+    path.write_text(json.dumps(GATED.to_json()))
+    assert Record.load(path) == GATED

@@ -7,7 +7,8 @@ import pytest
 from sparsegate_lab.record import Layer, Record
 from sparsegate_lab.study import Study
 
-RUN = {"seed": 0, "method": {"name": "learned_gates", "penalty": {"count": 2.5}}}
+METHOD = {"name": "learned_gates", "penalty": {"count": 2.5}}
+RUN = {"model": "toy", "data": "toys", "seed": 0, "method": METHOD}
 
 
 def record(name: str, kept: int, validation: float, test: float = 50.0) -> Record:

@@ -8,14 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sparsegate_lab.schema import SchemaError, load_json, parse_fields
 from sparsegate_runtime.atomic import write_atomically
+from sparsegate_runtime.checksum import with_checksum, without_checksum
+from sparsegate_runtime.schema import SchemaError, load_json, parse, parse_fields
 
 FORMAT = 1
 CONTENT = "weights_content"
 """Name of a run's setting: the hash of the weights file that the run starts from."""
 LATER: dict[str, Any] = {"sizes": (), "first_gates": (), "content": ""}
 """Fields that records of earlier versions do not have, with the value for "unknown"."""
+REPORTED = ("model", "data")
+OBJECTS, METHODS_OBJECTS = ("distil", "stop"), ("penalty", "target")
+"""Settings of a run and of its method that are objects, if it has them."""
 SIZE_EDGES: tuple[float, ...] = tuple(2.0 ** (index / 4) for index in range(-80, 13))
 """Edges between the bins of `Record.sizes`: quarters of an octave, from 2^-20 to 8."""
 
@@ -163,22 +167,43 @@ class Record:
             value: the dictionary.
             field: the name of the record for errors.
         """
+        value = without_checksum(value)
         version = value.get("format") if isinstance(value, dict) else None
         if version != FORMAT:
             at = f"{field}.format" if field else "format"
             raise SchemaError(f"{at}: expected a record of format {FORMAT}, got {version!r}")
+        _check_settings(value.get("run"), f"{field}.run" if field else "run")
         fields = {name: each for name, each in value.items() if name not in ("format", "derived")}
         record: Record = parse_fields(cls, fields, field)
         return record
 
     def save(self, path: Path) -> None:
-        """Writes the record as a JSON file, completely or not at all."""
-        write_atomically(path, json.dumps(self.to_json(), indent=1).encode())
+        """Writes the record and its checksum as a JSON file, completely or not at all."""
+        write_atomically(path, json.dumps(with_checksum(self.to_json()), indent=1).encode())
 
     @classmethod
     def load(cls, path: Path) -> Record:
-        """Reads a record from a JSON file."""
+        """Reads a record from a JSON file; raises if it does not match its checksum."""
         return load_json(path, cls.from_json)
+
+
+def _check_settings(run: Any, field: str) -> None:
+    """Raises unless the settings that a report reads have the types that it expects.
+
+    All others depend on the method and on the version that wrote the record.
+    """
+    if not isinstance(run, dict):
+        return  # refused with the other fields
+    for name in REPORTED:
+        parse(str, run.get(name), f"{field}.{name}")
+    method = parse(dict[str, Any], run.get("method"), f"{field}.method")
+    parse(str, method.get("name"), f"{field}.method.name")
+    for holder, inside, names in (
+        (run, field, OBJECTS),
+        (method, f"{field}.method", METHODS_OBJECTS),
+    ):
+        for name in names:
+            parse(dict[str, Any] | None, holder.get(name), f"{inside}.{name}")
 
 
 def _without(unknown: object, fields: dict[str, Any]) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from sparsegate_lab.record import Record
-from sparsegate_lab.schema import SchemaError, load_json
 from sparsegate_runtime.atomic import write_atomically
+from sparsegate_runtime.schema import SchemaError, load_json
 
 SUMMARIZED = (
     "test",

@@ -149,7 +149,9 @@ def test_the_same_command_again_shows_the_same_record_without_training(digits, t
     assert main(words(digits, tmp_path)) == 0
     second = capsys.readouterr().out
     assert "epoch 1/2" not in second
-    assert first.endswith(second)
+    said, _, shown = second.partition("\n")
+    assert said.startswith("This run has ended before")
+    assert first.endswith(shown)
 
 
 def test_a_folder_with_brackets_in_its_name_is_shown_as_it_is(digits, tmp_path, capsys):
@@ -173,3 +175,14 @@ def test_a_full_disk_is_one_line_leaves_nothing_half_written_and_can_be_mended(
     assert left == {".lock", "run.json"}
     assert main(words(digits, tmp_path)) == 0
     assert Record.load(folder / "record.json").epochs
+
+
+def test_the_result_of_an_ended_run_says_that_its_data_is_known_by_its_path(
+    digits, tmp_path, capsys
+):
+    assert main(words(digits, tmp_path)) == 0
+    assert "has ended before" not in capsys.readouterr().out
+    assert main(words(digits, tmp_path)) == 0
+    shown = capsys.readouterr().out
+    assert "This run has ended before; its result is shown." in shown
+    assert f"if {digits} has changed since then, use another --folder" in shown

@@ -160,3 +160,22 @@ def _spoil(folder, digits, suffix, change):
 
 def _flipped(packed, place, bit):
     return packed[:place] + bytes((packed[place] ^ (1 << bit),)) + packed[place + 1 :]
+
+
+def test_a_text_file_names_the_classes(digits, tmp_path):
+    folder = shutil.copytree(digits, tmp_path / "digits")
+    assert read_idx_folder(folder).class_names == ()
+    names = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "neun ü"]
+    (folder / "classes.txt").write_text("\n".join(names) + "\n", encoding="utf-8")
+    assert read_idx_folder(folder).class_names == tuple(names)
+
+
+@pytest.mark.parametrize(
+    ("content", "wanted"),
+    [(b"one\ntwo\n", "expected 10 names of classes, .* got 2"), (b"\xff\n", "not text in UTF-8")],
+)
+def test_names_of_classes_that_do_not_fit_are_refused(content, wanted, digits, tmp_path):
+    folder = shutil.copytree(digits, tmp_path / "digits")
+    (folder / "classes.txt").write_bytes(content)
+    with pytest.raises(ValueError, match=rf"classes\.txt.*{wanted}"):
+        read_idx_folder(folder)

@@ -12,12 +12,13 @@ from torch import nn
 
 from sparsegate.files import load
 from sparsegate_lab.record import Record
-from sparsegate_lab.schema import load_json
-from sparsegate_lab.train import Run, RunFolder
-from sparsegate_lab.train.weights import content_hash
+from sparsegate_lab.train import Run, RunFolder, finished_network
+from sparsegate_lab.train.weights import content_hash, read_weights
+from sparsegate_runtime.schema import load_json
 
 RUN = Run(epochs=3)
-RECORD = Record("toy", {}, "", {}, {}, (), 0, 0, 0.0, 0.0, (), 0.0)
+SETTINGS = {"model": "toy", "data": "toys", "method": {"name": "dense"}}
+RECORD = Record("toy", SETTINGS, "", {}, {}, (), 0, 0, 0.0, 0.0, (), 0.0)
 
 
 @pytest.fixture
@@ -32,9 +33,7 @@ def test_a_new_folder_has_no_record(place):
 
 def test_an_opened_folder_holds_the_settings_of_its_run(place):
     with place.opened():
-        assert json.loads((place.path / "run.json").read_text()) == json.loads(
-            json.dumps(RUN.to_json())
-        )
+        assert load_json(place.path / "run.json", Run.from_json) == RUN
 
 
 def test_a_second_process_is_refused_while_the_first_trains(place):
@@ -190,3 +189,33 @@ def test_settings_that_do_not_fit_are_refused_by_file_and_field(value, wanted, t
     path.write_text(json.dumps(value))
     with pytest.raises(ValueError, match=rf"run\.json: {wanted}"):
         load_json(path, Run.from_json)
+
+
+def flipped(path, index):
+    content = bytearray(path.read_bytes())
+    content[index] ^= 1
+    path.write_bytes(content)
+
+
+def test_a_damaged_network_of_an_ended_run_is_refused_wherever_it_is_read(place):
+    with place.opened():
+        place.close(nn.Linear(3, 2), RECORD)
+    assert finished_network(place.path) == place.network
+    assert read_weights(str(place.path)).keys() == {"weight", "bias"}
+    flipped(place.network, -1)
+    for read in (finished_network, read_weights):
+        with pytest.raises(ValueError, match=r"does not match its hash in record\.json"):
+            read(place.path if read is finished_network else str(place.path))
+
+
+def test_a_flipped_bit_of_the_settings_is_refused(place):
+    with place.opened():
+        pass
+    path = place.path / "run.json"
+    content = path.read_bytes()
+    for index in range(0, len(content), 5):
+        flipped(path, index)
+        with pytest.raises(ValueError, match=r"run\.json: "):
+            load_json(path, Run.from_json)
+        path.write_bytes(content)
+    assert load_json(path, Run.from_json) == RUN

@@ -185,6 +185,7 @@ def test_a_weight_or_gate_that_is_no_number_ends_the_run_by_its_name(
         ({"model": "lenet6"}, "unknown model 'lenet6'; did you mean 'lenet5'"),
         ({"data": "mnits"}, "unknown dataset 'mnits'; did you mean 'mnist'"),
         ({"data": "no/where"}, "no data folder at no/where"),
+        ({"erase": 28}, "erase is the side of a square that is smaller than the image, got 28"),
         ({"batch_size": 901}, "batch_size is 901, but there are only 900 training images"),
         (
             {"method": LearnedGates(only=("conv1.*",))},

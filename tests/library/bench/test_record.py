@@ -71,3 +71,29 @@ def test_the_file_holds_the_speed_ups_beside_the_times():
 def test_another_format_is_refused():
     with pytest.raises(ValueError, match="expected a speed record of format 1, got 7"):
         Speed.from_json({"format": 7})
+
+
+@pytest.mark.parametrize(
+    ("change", "wanted"),
+    [
+        (lambda value: value.pop("timings"), "timings: missing"),
+        (lambda value: value.update(timings=None), "timings: expected a list, got null"),
+        (lambda value: value["timings"].append([]), r"timings\[1\]: expected an object"),
+        (lambda value: value["timings"][0].update(batch="a"), r"timings\[0\]\.batch: expected a"),
+        (
+            lambda value: value["timings"][0].update(milliseconds={}),
+            "a dense time of 'torch eager'",
+        ),
+        (
+            lambda value: value["timings"][0]["milliseconds"].update({"sparsegate": 0}),
+            r"timings\[0\]: milliseconds are above zero",
+        ),
+        (lambda value: value.update(notes=5), "notes: expected a list, got 5"),
+    ],
+)
+def test_a_damaged_record_is_refused_by_file_and_field(change, wanted, tmp_path):
+    value = json.loads(json.dumps(speed(TIMING).to_json()))
+    change(value)
+    (tmp_path / "speed.json").write_text(json.dumps(value))
+    with pytest.raises(ValueError, match=rf"speed\.json: .*{wanted}"):
+        Speed.load(tmp_path / "speed.json")

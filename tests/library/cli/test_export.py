@@ -70,7 +70,13 @@ def test_a_run_knows_its_model_and_its_data(small, tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("content", "wanted"),
-    [("{", "is damaged"), ("[1]", "does not describe a run: it holds a list")],
+    [
+        ("{", "expected JSON, got something else"),
+        ("[1]", "expected an object, got [1]"),
+        ('{"model": 5}', "model: expected a string, got 5"),
+        ('{"data": null}', "data: expected a string, got null"),
+        ('{"data": "mnist", "checksum": "00"}', "does not match its checksum"),
+    ],
 )
 def test_the_settings_of_a_run_that_cannot_be_read_are_named(
     content, wanted, sparse_file, tmp_path, capsys

@@ -175,7 +175,7 @@ def test_a_damaged_file_is_an_error_that_names_it(data, scratch):
 
 
 @pytest.mark.parametrize("made", [plain, told_by_order])
-@settings(max_examples=100, deadline=None)  # benchmarks/fuzz_compress.py tries many more
+@settings(max_examples=100, deadline=None)  # make torture tries many more
 @given(data=st.data())
 def test_a_forged_file_with_a_right_checksum_is_read_or_refused(made, data, scratch):
     path, raw = scratch / "forged.sg", bytearray(made()[:-4])

@@ -119,7 +119,7 @@ def test_any_reader_of_safetensors_opens_it_as_plain_tensors(tmp_path):
         assert found["sparse:quotients"].dtype == torch.uint8
         assert "sparse" not in found
     with safetensors.safe_open(path, framework="np") as file:
-        assert sorted(file.metadata()) == ["format", "tensors", "version"]
+        assert sorted(file.metadata()) == ["crc32", "format", "tensors", "version"]
 
 
 def test_the_metadata_is_what_the_specification_says(tmp_path):

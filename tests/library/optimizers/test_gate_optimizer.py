@@ -77,3 +77,80 @@ def test_finishing_before_a_target_is_reached_warns_with_the_numbers():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         sg.finish(model)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("per", ["network", "layer"])
+def test_the_learning_rate_of_the_gates_follows_from_the_steps(kind, per):
+    model = network()
+    optimizer = kind(model, steps=50, penalty=sg.Penalty(count=2.0, bimodal=1.0, per=per))
+    for _ in range(50):
+        optimizer.step()
+    assert sum(sg.Census(model).take().kept.values()) == 0
+    assert optimizer.gate_lr == pytest.approx(
+        2.0 * 0.1 / (2.0 * {"network": 1, "layer": 2}[per] / 35 * 50)
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_steps_or_with_a_target_the_learning_rate_is_one(kind):
+    assert kind(network()).gate_lr == 1.0
+    assert kind(network(), steps=50, penalty=sg.Penalty(count=0.0, bimodal=1.0)).gate_lr == 1.0
+    assert kind(network(), steps=50, target=sg.Target(keep=0.5)).gate_lr == 1.0
+
+
+def test_finishing_a_training_that_removed_nothing_is_said():
+    model = network()
+    optimizer = sg.GateSGD(model, lr=0.001)
+    inputs = torch.randn(8, 4, generator=torch.Generator().manual_seed(0))
+    for _ in range(3):
+        model(inputs).square().mean().backward()
+        optimizer.step()
+    with pytest.warns(
+        sg.NothingRemoved, match="closed only 0 of 35: the model is as good as dense"
+    ):
+        sg.finish(model)
+
+
+def test_finishing_a_model_that_was_not_trained_or_has_lost_weights_is_silent():
+    closed = network()
+    sg.gates(closed)["0.weight"].gate.data[0, 0] = 0.1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sg.finish(network())
+        sg.finish(closed)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_resumed_training_that_lost_the_plan_fails_at_its_first_step(kind):
+    target = {"target": sg.Target(weights=7), "steps": 20}
+    model = network()
+    optimizer = kind(model, **target)
+    inputs = torch.randn(8, 4, generator=torch.Generator().manual_seed(0))
+    for _ in range(10):
+        model(inputs).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    resumed = network()
+    resumed.load_state_dict(model.state_dict())
+    with pytest.raises(ValueError, match=r"gates are those of a checkpoint, .* begins at step 0"):
+        kind(resumed, **target).step()
+    again = kind(resumed, **target)
+    again.load_state_dict(optimizer.state_dict())
+    again.step()  # with the plan it goes on
+    kind(model, **target).step()  # a second target in the same process is meant
+    fresh = network()
+    fresh.load_state_dict(network().state_dict())
+    kind(fresh, **target).step()  # gates that nothing has moved
+
+
+def test_what_happens_is_logged(caplog):
+    with caplog.at_level("INFO", logger="sparsegate"):
+        model = network()
+        sg.GateSGD(model, steps=50)
+        sg.finish(model)
+    assert caplog.messages == [
+        "2 weights have 35 gates, 0 start closed",
+        "the gates' learning rate is 0.07 for 50 steps",
+        "finished with 35 of 35 gated weights",
+    ]

@@ -72,29 +72,45 @@ def test_the_file_is_json(tmp_path):
 def test_another_file_is_refused(tmp_path, text):
     path = tmp_path / "other.json"
     path.write_text(text)
-    with pytest.raises(
-        ValueError, match=r"other\.json does not hold the choices of a sparse network"
-    ):
+    with pytest.raises(ValueError, match=r"other\.json: "):
         load_choices(path)
 
 
 def test_a_file_that_is_not_text_is_refused(tmp_path):
     path = tmp_path / "other.json"
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ValueError, match=r"other\.json does not hold the choices"):
+    with pytest.raises(ValueError, match=r"other\.json: expected JSON"):
         load_choices(path)
 
 
-@pytest.mark.parametrize("change", [{"batch": "a"}, {"batch": None}, {"dense_ms": "1"}])
-def test_values_of_other_types_are_refused(change, tmp_path):
+DEEP = "[" * 100_000
+
+
+def test_a_file_that_is_nested_deeply_is_refused(tmp_path):
+    path = tmp_path / "other.json"
+    path.write_text(DEEP)
+    with pytest.raises(ValueError, match=r"other\.json: expected JSON"):
+        load_choices(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "wanted"),
+    [
+        ({"batch": "a"}, r"\[0\]\.batch: expected a whole number"),
+        ({"dense_ms": "1"}, r"\[0\]\.dense_ms: expected a number"),
+        ({"sparse_ms": 0}, "times are above zero"),
+        ({"note": 5}, r"\[0\]\.note: expected a string"),
+        ({"device": None}, r"\[0\]\.device: expected a string"),
+        ({"channels_last": "no"}, r"\[0\]\.channels_last: expected true or false"),
+        ({"layers": [{"name": "a", "sparsity": None, "kernel": "csr"}]}, r"layers\[0\]\.sparsity"),
+        ({"layers": [{"name": "a", "sparsity": 0.5, "kernel": 3}]}, r"layers\[0\]\.kernel"),
+        ({"layers": [{"name": "a", "sparsity": 7.5, "kernel": "csr"}]}, "sparsity is a fraction"),
+    ],
+)
+def test_a_value_that_cannot_be_is_refused_by_file_and_field(change, wanted, tmp_path):
     path = tmp_path / "choices.json"
     save_choices((MEASURED,), path)
     (content,) = json.loads(path.read_text())
     path.write_text(json.dumps([{**content, **change}]))
-    with pytest.raises(ValueError, match=r"does not hold the choices .* is no number"):
-        load_choices(path)
-    path.write_text(
-        json.dumps([{**content, "layers": [{**content["layers"][0], "sparsity": None}]}])
-    )
-    with pytest.raises(ValueError, match=r"does not hold the choices .* is no number"):
+    with pytest.raises(ValueError, match=rf"choices\.json: .*{wanted}"):
         load_choices(path)

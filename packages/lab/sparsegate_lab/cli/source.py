@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,7 +14,17 @@ from sparsegate.cli import AccuracyCheck, Inputs, Source, read_network
 from sparsegate.files import Packed, compress, read_state_dict, tune_
 from sparsegate_lab.data import Storing, load_data
 from sparsegate_lab.models import MODELS, matching_model
-from sparsegate_lab.train import Batches, Run, accuracy, augments_of, empty_network, normaliser_of
+from sparsegate_lab.train import (
+    Batches,
+    Run,
+    accuracy,
+    augments_of,
+    empty_network,
+    finished_network,
+    normaliser_of,
+)
+from sparsegate_runtime.checksum import without_checksum
+from sparsegate_runtime.schema import load_json, parse
 
 OTHER_FLOATS = dict.fromkeys(("F16", "BF16", "F64"), "F32")  # registered models are in float32
 NUM_EXAMPLES = 512  # training images that show how large activations become
@@ -35,7 +44,7 @@ def open_source(path: Path, model: str | None, data: str | None) -> Source:
     if own is not None and model is not None and own != model:
         raise ValueError(f"{path} is a network of {own}, got --model {model}; leave it out")
     packed = _run_network(path) if path.is_dir() else read_network(path)
-    check = functools.partial(RunCheck, settings) if _settings(path) else None
+    check = functools.partial(RunCheck, path) if _settings(path) else None
     found = _registered(packed, model)
     if found is None:
         return Source(packed=packed, check=check, why_no_model=_unregistered())
@@ -53,8 +62,8 @@ def open_source(path: Path, model: str | None, data: str | None) -> Source:
 class RunCheck(AccuracyCheck):
     """Tries variants of a run's network on the run's data."""
 
-    def __init__(self, settings: dict[str, Any]) -> None:
-        self._run = run = Run.from_json(settings)
+    def __init__(self, folder: Path) -> None:
+        self._run = run = load_json(folder / "run.json", Run.from_json)
         self._data = load_data(run.data, Storing(run.stored_size, run.bad_images))
         self._view = normaliser_of(run, self._data)
 
@@ -104,24 +113,19 @@ def _inputs(model: str, data: str) -> Inputs:
 def _settings(path: Path) -> dict[str, Any] | None:
     """The settings of the run in a folder, or None if it is not the folder of a run."""
     file = path / "run.json"
-    if not file.exists():
-        return None
-    try:
-        settings = json.loads(file.read_text())
-    except ValueError as error:
-        raise ValueError(f"{file} is damaged ({error}); it should describe a run") from error
-    if not isinstance(settings, dict):
-        raise ValueError(f"{file} does not describe a run: it holds a {type(settings).__name__}")
+    return load_json(file, _described) if file.exists() else None
+
+
+def _described(value: Any) -> dict[str, Any]:
+    """The settings that a file holds, of this version or an earlier one."""
+    settings: dict[str, Any] = parse(dict[str, Any], without_checksum(value))
+    for name in ("model", "data"):
+        parse(str, settings.get(name, ""), name)
     return settings
 
 
 def _run_network(folder: Path) -> Packed:
-    network = folder / "network.safetensors"
-    if not network.exists():
-        raise ValueError(
-            f"{folder} is not the folder of a run that has ended: it has no network.safetensors"
-        )
-    return compress(read_state_dict(network))
+    return compress(read_state_dict(finished_network(folder)))
 
 
 def _registered(packed: Packed, name: str | None) -> tuple[str, nn.Module] | None:

@@ -16,6 +16,7 @@ from typing import Annotated, Any, Generic, TypeVar
 import tyro
 from rich.console import Console
 
+from sparsegate_lab.data import DATASETS
 from sparsegate_lab.methods import METHODS
 from sparsegate_lab.models import MODELS
 from sparsegate_lab.recipes import RECIPES, STUDENTS
@@ -81,7 +82,11 @@ def main(argv: list[str]) -> None:
         folder = student.parse(name, flags).folder
     else:
         command = parse(argv)
-        record, folder = _train(command, words, console), command.folder
+        folder = command.folder
+        had_ended = (folder / command.run.name / "record.json").exists()
+        record = _train(command, words, console)
+        if had_ended and is_main_process():
+            console.print(_shown(command.run), highlight=False, markup=False, soft_wrap=True)
     if is_main_process():
         _show(record, folder / record.name, console)
     leave_group()
@@ -100,6 +105,17 @@ def _train(command: Command[Run[Any]], words: str, console: Console) -> Record:
         pack=command.pack,
         shard=command.shard,
     )
+
+
+def _shown(run: Run[Any]) -> str:
+    """What a reader should know of the result of a run that had ended before."""
+    data = (
+        ""
+        if run.data in DATASETS
+        else f" The data is known by its path: if {run.data} has "
+        "changed since then, use another --folder or delete this one."
+    )
+    return f"This run has ended before; its result is shown.{data}"
 
 
 def _show(record: Record, folder: Path, console: Console) -> None:

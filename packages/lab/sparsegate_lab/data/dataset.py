@@ -48,6 +48,8 @@ class Dataset:
     """Whether images may be resized for a network: true for photographs, false for digits."""
     notes: tuple[str, ...] = ()
     """What readers of results should know, such as images that were skipped."""
+    class_names: tuple[str, ...] = ()
+    """What the classes are called; empty if unknown, then they are numbers."""
 
     @classmethod
     def divided(cls, train: Split, test: Split) -> Dataset:

@@ -8,6 +8,7 @@ import math
 import struct
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -23,18 +24,21 @@ OPENERS: dict[str, Callable[[Path], bytes]] = {
     ".xz": lambda path: lzma.decompress(path.read_bytes()),
 }
 UNSIGNED_BYTE = 0x08
+CLASSES = "classes.txt"
 
 
 def read_idx_folder(folder: Path) -> Dataset:
     """The dataset in `train-images-idx3-ubyte`, `train-labels-idx1-ubyte` and `t10k-...`.
 
-    The files may be compressed: .gz or .xz.
+    The files may be compressed: .gz or .xz. A text file `classes.txt` may name the classes, one on
+    each line.
     """
     if not folder.is_dir():
         raise ValueError(
             f"there is no folder {folder}; expected one with the four idx files of a dataset"
         )
-    return Dataset.divided(_read_split(folder, STEMS["train"]), _read_split(folder, STEMS["test"]))
+    data = Dataset.divided(_read_split(folder, STEMS["train"]), _read_split(folder, STEMS["test"]))
+    return replace(data, class_names=_class_names(folder / CLASSES, data.num_classes))
 
 
 def parse_idx(raw: bytes, name: str) -> UInt8[Tensor, "..."]:
@@ -62,6 +66,21 @@ def parse_idx(raw: bytes, name: str) -> UInt8[Tensor, "..."]:
     if math.prod(shape) == 0:
         raise ValueError(f"{name} is empty: its shape is {shape}")
     return torch.frombuffer(bytearray(raw), dtype=torch.uint8, offset=begin).reshape(shape)
+
+
+def _class_names(path: Path, count: int) -> tuple[str, ...]:
+    if not path.exists():
+        return ()
+    try:
+        names = tuple(path.read_text(encoding="utf-8").split("\n"))
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not text in UTF-8 ({error})") from error
+    names = tuple(name.strip() for name in names if name.strip())
+    if len(names) != count:
+        raise ValueError(
+            f"{path}: expected {count} names of classes, one on each line, got {len(names)}"
+        )
+    return names
 
 
 def _read_split(folder: Path, stem: str) -> Split:

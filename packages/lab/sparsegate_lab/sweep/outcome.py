@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from sparsegate_lab.schema import SchemaError, load_json, parse_fields
 from sparsegate_lab.study import unbeaten
 from sparsegate_runtime.atomic import write_atomically
+from sparsegate_runtime.schema import SchemaError, load_json, parse_fields
 
 FORMAT = 1
 STATES = ("ended", "stopped", "failed", "running")

@@ -15,6 +15,7 @@ from .stop import Stop
 from .teacher import Teacher
 from .train_run import MemoryShortError, is_main_process, leave_group, train
 from .watch import TensorBoard, Watcher, Watchers
+from .weights import finished_network
 
 __all__ = [
     "Batches",
@@ -35,6 +36,7 @@ __all__ = [
     "count_layers",
     "count_sizes",
     "empty_network",
+    "finished_network",
     "fold",
     "fresh_network",
     "generator",

@@ -19,10 +19,11 @@ from torch import Tensor, nn
 from sparsegate.files import compress
 from sparsegate_lab.record import Record
 from sparsegate_runtime.atomic import remove_partials, write_atomically
+from sparsegate_runtime.checksum import with_checksum
 
 from .checkpoint import Checkpoints
 from .run import Run
-from .weights import PACKED, content_hash
+from .weights import PACKED, check_recorded, content_hash
 
 # Elements. Coding so many takes about ten seconds, and one byte for each of the largest tensor.
 MAX_SG = 2**28
@@ -72,11 +73,7 @@ class RunFolder:
         if not path.exists() or not self.network.exists():
             return None
         record = Record.load(path)
-        if record.content and content_hash(str(self.network)) != record.content:
-            raise ValueError(
-                f"{self.network} does not match its hash in record.json: it was damaged or "
-                f"replaced; restore it, or delete {self.path} to train again"
-            )
+        check_recorded(self.network, record)
         return record
 
     def repair(self) -> None:
@@ -102,7 +99,7 @@ class RunFolder:
                 ) from None
             for partial in self.path.rglob(".*.partial"):  # left by a process that was killed
                 partial.unlink(missing_ok=True)
-            settings = json.dumps(self.run.to_json(), indent=1)
+            settings = json.dumps(with_checksum(self.run.to_json()), indent=1)
             write_atomically(self.path / "run.json", settings.encode())
             yield
         finally:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 import torch
 
-from sparsegate.gates import ClosedLayer, Reading
+from sparsegate.gates import ClosedLayer, NothingRemoved, Reading
 from sparsegate.target import UnreachableTarget
 from sparsegate_lab.record import Epoch, Record
-from sparsegate_lab.schema import parse_fields
+from sparsegate_runtime.schema import parse_fields
 
 from .checkpoint import Checkpoint
 from .diverged import check_loss, check_weights
@@ -146,7 +146,8 @@ class Loop:
 
     def _finish(self, command: str) -> Record:
         found = self.learner.found()
-        model = self.learner.finish()
+        with self.notes.collect(NothingRemoved):
+            model = self.learner.finish()
         accelerator = self.inputs.accelerator
         splits = ("validation", "test")
         record = make_record(

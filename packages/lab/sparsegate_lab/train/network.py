@@ -14,12 +14,12 @@ from sparsegate.distil import Distil, Ensemble
 from sparsegate_lab.data import Dataset
 from sparsegate_lab.method import Method
 from sparsegate_lab.models import MODELS, load_weights_
-from sparsegate_lab.schema import load_json
+from sparsegate_runtime.schema import load_json
 
 from .evaluate import count_layers
 from .run import Run
 from .seed import fold
-from .weights import read_weights
+from .weights import finished_network, read_weights
 
 COLOURS = 3
 
@@ -32,6 +32,11 @@ def fresh_network(run: Run[Any], data: Dataset) -> tuple[nn.Module, int]:
     if data.image_shape != wanted and not fits:
         raise ValueError(
             f"{run.model} takes images of shape {wanted}, {run.data} has {data.image_shape}"
+        )
+    if run.erase >= max(wanted[1:]):
+        raise ValueError(
+            f"erase is the side of a square that is smaller than the image, got {run.erase} for "
+            f"images of {wanted[1]} by {wanted[2]} pixels"
         )
     if run.normalise == "imagenet" and wanted[0] != COLOURS:
         raise ValueError(
@@ -76,6 +81,7 @@ def _finished(network: Path, run: Run[Any], num_classes: int) -> nn.Module:
                 "both must see the same images"
             )
     model = empty_network(own, num_classes)
+    finished_network(network.parent)  # raises if it is damaged
     try:
         model.load_state_dict(load_file(network))
     except SafetensorError as error:

@@ -12,7 +12,8 @@ from sparsegate_lab.data import Storing
 from sparsegate_lab.method import Method
 from sparsegate_lab.methods import METHODS, LearnedGates
 from sparsegate_lab.record import CONTENT
-from sparsegate_lab.schema import SchemaError, parse_fields
+from sparsegate_runtime.checksum import without_checksum
+from sparsegate_runtime.schema import SchemaError, parse_fields
 
 from .flags import changed_flags
 from .stop import Stop
@@ -170,6 +171,7 @@ class Run(Generic[AnyMethod]):
         >>> Run.from_json(Run(epochs=5).to_json()) == Run(epochs=5)
         True
         """
+        value = without_checksum(value)
         method = value.get("method") if isinstance(value, dict) else None
         if not isinstance(method, dict) or not isinstance(method.get("name"), str):
             raise SchemaError("method: expected an object with a name, as in a run's run.json")

@@ -9,6 +9,7 @@ from pathlib import Path
 from torch import Tensor
 
 from sparsegate.files import load, read_state_dict
+from sparsegate_lab.record import Record
 
 HUB = "hf://"
 PACKED = (".sparse.safetensors", ".sg")
@@ -28,17 +29,34 @@ def weights_file(source: str) -> Path:
         return _downloaded(source)
     path = Path(source)
     if path.is_dir():
-        path = path / "network.safetensors"
-        if not path.exists():
-            raise ValueError(
-                f"{source} is not the folder of a run that has ended: it has no network.safetensors"
-            )
+        return finished_network(path)
     if not path.is_file():
         raise ValueError(
             f"there are no weights at {source}; give a .pth or .safetensors file, or the folder of "
             "a run"
         )
     return path
+
+
+def finished_network(folder: Path) -> Path:
+    """The file of an ended run's network, which must be the one that the run's record tells of."""
+    network, record = folder / "network.safetensors", folder / "record.json"
+    if not network.exists():
+        raise ValueError(
+            f"{folder} is not the folder of a run that has ended: it has no network.safetensors"
+        )
+    if record.exists():
+        check_recorded(network, Record.load(record))
+    return network
+
+
+def check_recorded(network: Path, record: Record) -> None:
+    """Raises unless the file of a network is the one that was hashed for the record."""
+    if record.content and content_hash(str(network)) != record.content:
+        raise ValueError(
+            f"{network} does not match its hash in record.json: it was damaged or replaced; "
+            f"restore it, or delete {network.parent} to train again"
+        )
 
 
 def content_hash(source: str) -> str:

@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from sparsegate_runtime.atomic import write_atomically
+from sparsegate_runtime.schema import SchemaError, load_json, parse_fields
 
 FORMAT = 1
+DERIVED = ("over_baseline", "best_dense")
+"""What a file shows next to the fields of a timing."""
 BASELINE = "torch eager"
 OURS = "sparsegate"
 MAX_SPREAD = 0.25
@@ -35,6 +38,10 @@ class Timing:
     """Engines that zeros make faster; the others compute with them."""
     quartiles: dict[str, tuple[float, float]] = field(default_factory=dict)
     """First and third quartile in milliseconds; empty in records of version 0.1."""
+
+    def __post_init__(self) -> None:
+        if not all(time > 0 for time in self.milliseconds.values()):
+            raise ValueError(f"milliseconds are above zero, got {self.milliseconds}")
 
     @property
     def best_dense(self) -> str:
@@ -76,6 +83,13 @@ class Speed:
     notes: tuple[str, ...] = ()
     """What a reader should know, such as an engine that is not installed or failed."""
 
+    def __post_init__(self) -> None:
+        for index, timing in enumerate(self.timings):
+            if BASELINE not in timing.milliseconds or BASELINE in timing.skips_zeros:
+                raise ValueError(
+                    f"timings[{index}]: expected a dense time of {BASELINE!r}, to compare with"
+                )
+
     @property
     def engines(self) -> list[str]:
         """Every engine that was timed at least once, in the order of the columns."""
@@ -90,15 +104,20 @@ class Speed:
         return value
 
     @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Speed:
-        """The record in a dictionary that `to_json` made."""
-        if value.get("format") != FORMAT:
-            raise ValueError(
-                f"expected a speed record of format {FORMAT}, got {value.get('format')!r}"
-            )
-        fields = {name: entry for name, entry in value.items() if name in cls.__dataclass_fields__}
-        fields["timings"] = tuple(map(_timing, value["timings"]))
-        return cls(**{**fields, "layers": tuple(value["layers"]), "notes": tuple(value["notes"])})
+    def from_json(cls, value: Any) -> Speed:
+        """The record in a dictionary that `to_json` made.
+
+        Raises:
+            ValueError: If the dictionary is not such a record; the text names the field.
+        """
+        found = value.get("format") if isinstance(value, dict) else None
+        if found != FORMAT:
+            raise SchemaError(f"format: expected a speed record of format {FORMAT}, got {found!r}")
+        fields = {name: entry for name, entry in value.items() if name != "format"}
+        if isinstance(rows := fields.get("timings"), list):
+            fields["timings"] = [_without_derived(row) for row in rows]
+        speed: Speed = parse_fields(cls, fields)
+        return speed
 
     def save(self, path: Path) -> None:
         """Writes the record as a JSON file, whole or not at all."""
@@ -107,12 +126,11 @@ class Speed:
     @classmethod
     def load(cls, path: Path) -> Speed:
         """Reads a record from a JSON file."""
-        return cls.from_json(json.loads(path.read_text()))
+        return load_json(path, cls.from_json)
 
 
-def _timing(row: dict[str, Any]) -> Timing:
-    fields = {name: value for name, value in row.items() if name in Timing.__dataclass_fields__}
-    fields["skips_zeros"] = tuple(row["skips_zeros"])
-    quartiles = row.get("quartiles", {})
-    fields["quartiles"] = {name: (low, high) for name, (low, high) in quartiles.items()}
-    return Timing(**fields)
+def _without_derived(row: Any) -> Any:
+    """A row of the file as a timing has it."""
+    if not isinstance(row, dict):
+        return row
+    return {name: value for name, value in row.items() if name not in DERIVED}

@@ -82,6 +82,8 @@ def for_browser(
         )
     network = read_network(model, example)
     found = num_weights(network.layers)
+    if max_weights < 1:
+        raise ValueError(f"max_weights is a number of weights, at least 1, got {max_weights}")
     if found > max_weights:
         raise ValueError(
             f"expected at most {max_weights:,} weights that are not zero, got {found:,}; "

@@ -45,6 +45,8 @@ class Packed:
     """Tied names, each with the name of the entry that holds its tensor."""
     file_bytes: int | None = None
     """The size of the file that the network was loaded from."""
+    file: str = ""
+    """The file that the network was loaded from, for errors."""
 
     def state_dict(self, *, limit: int | None = None) -> dict[str, Tensor]:
         """Decodes all tensors.
@@ -57,7 +59,7 @@ class Packed:
 
         """
         wanted = sum(entry.num_bytes for entry in self.entries.values())
-        check_limit(wanted, limit, file_bytes=self.file_bytes)
+        check_limit(wanted, limit, file_bytes=self.file_bytes, file=self.file)
         for name in self.entries:
             self._check(name)
         tensors = {name: unpack_tensor(entry) for name, entry in self.entries.items()}
@@ -74,7 +76,7 @@ class Packed:
         """
         inner = unwrapped(model)
         entries = {name: self.entries[self.same.get(name, name)] for name in self}
-        _check_agree({name: entry.shape for name, entry in entries.items()}, inner)
+        _check_agree({name: entry.shape for name, entry in entries.items()}, inner, self.file)
         for name in self.entries:
             self._check(name)
         memory, others = writable_tensors(inner), {}
@@ -117,7 +119,8 @@ class Packed:
         try:
             self.entries[name].check()
         except ValueError as error:
-            raise ValueError(f"{name} ({self.entries[name].format.name}): {error}") from error
+            where = f"{self.file}: {name}" if self.file else name
+            raise ValueError(f"{where} ({self.entries[name].format.name}): {error}") from error
 
 
 def compress(model: nn.Module | Mapping[str, Tensor], *, negative_zeros: bool = False) -> Packed:
@@ -170,7 +173,7 @@ def load(path: Path | str, *, limit: int | None = None) -> Packed:
     """
     path = Path(path)
     entries, tied = read_entries(path, limit=limit)
-    return Packed(entries, tied, path.stat().st_size if limit is None else None)
+    return Packed(entries, tied, path.stat().st_size if limit is None else None, str(path))
 
 
 def _check_storable(name: str, tensor: object) -> None:
@@ -192,7 +195,7 @@ def _identity(name: str, tensor: Tensor) -> tuple[object, ...]:
     return tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype, tensor.device
 
 
-def _check_agree(shapes: dict[str, tuple[int, ...]], model: nn.Module) -> None:
+def _check_agree(shapes: dict[str, tuple[int, ...]], model: nn.Module, file: str) -> None:
     wanted = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     problems = [f"missing {name}" for name in wanted if name not in shapes]
     problems += [f"unexpected {name}" for name in shapes if name not in wanted]
@@ -202,4 +205,4 @@ def _check_agree(shapes: dict[str, tuple[int, ...]], model: nn.Module) -> None:
         if name in shapes and shapes[name] != wanted[name]
     ]
     if problems:
-        raise ValueError(f"the file does not fit the model: {'; '.join(problems)}")
+        raise ValueError(f"{file or 'the file'} does not fit the model: {'; '.join(problems)}")

@@ -11,12 +11,13 @@ from .census import (
     histogram,
 )
 from .draw import OPEN_ABOVE, Draw, Sample, Threshold
-from .finish import UnfinishedTarget, finish
+from .finish import NothingRemoved, UnfinishedTarget, finish
+from .freeze import freeze_mask
 from .gate import Gate, where_open
 from .graded import Graded, graded_
 from .install import check_finished, gate, gated_weights, gates, require_gates, unwrapped, weights
 from .select import Select
-from .start import Constant, LargestWeights, Start
+from .start import Constant, LargestWeights, Nonzero, Start
 
 __all__ = [
     "OPEN_ABOVE",
@@ -28,6 +29,8 @@ __all__ = [
     "Gate",
     "Graded",
     "LargestWeights",
+    "Nonzero",
+    "NothingRemoved",
     "Reading",
     "Sample",
     "Select",
@@ -38,6 +41,7 @@ __all__ = [
     "check_finished",
     "check_finite_gates",
     "finish",
+    "freeze_mask",
     "gate",
     "gated_weights",
     "gates",

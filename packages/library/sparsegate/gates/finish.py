@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Iterable
 
@@ -17,9 +18,17 @@ from .gate import Gate
 from .install import AnyModule, require_gates, unwrapped
 from .recurrent import read_directly_
 
+LOGGER = logging.getLogger(__name__)
+FEW = 0.001
+"""Share of the weights; a training that removes fewer has had no effect."""
+
 
 class UnfinishedTarget(UserWarning):
     """A model is finished before training has reached its target."""
+
+
+class NothingRemoved(UserWarning):
+    """A model is finished although training has removed next to none of its weights."""
 
 
 @torch.no_grad()
@@ -55,6 +64,7 @@ def finish(model: AnyModule) -> AnyModule:
             "model and finish that"
         )
     _warn_if_awaited(found.values())
+    _report(list(found.values()))
     sites = [(module, tensor) for module in model.modules() for tensor in _gated_tensors(module)]
     for module, tensor in sites:
         _check_on_top(module, tensor)
@@ -76,6 +86,31 @@ def _warn_if_awaited(gates: Iterable[Gate]) -> None:
             UnfinishedTarget,
             stacklevel=4,
         )
+
+
+def _report(gates: list[Gate]) -> None:
+    """Logs how many weights are kept, and warns if training has closed next to none."""
+    kept = sum(int((gate.gate > OPEN_ABOVE).sum()) for gate in gates)
+    total = sum(gate.gate.numel() for gate in gates)
+    LOGGER.info("finished with %s of %s gated weights", f"{kept:,}", f"{total:,}")
+    if (
+        any(_has_moved(gate) for gate in gates)
+        and total - kept < FEW * total
+        and not gates[0].awaited
+    ):
+        warnings.warn(
+            f"training has moved the gates and closed only {total - kept:,} of {total:,}: the "
+            "model is as good as dense; raise the gates' learning rate or Penalty.count, train for "
+            "longer, or pass target=Target(keep=...) to the optimiser of the gates",
+            NothingRemoved,
+            stacklevel=4,
+        )
+
+
+def _has_moved(gate: Gate) -> bool:
+    """Whether an optimiser has moved a gate."""
+    movable = gate.gate.requires_grad or gate.whole
+    return movable and gate.gate.numel() > 0 and bool(gate.gate.min() != gate.gate.max())
 
 
 def _gated_tensors(module: nn.Module) -> list[str]:

@@ -9,7 +9,12 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from sparsegate.sharded import whole
+
 from .draw import OPEN_ABOVE, Draw
+
+ROUNDING = 2e-3
+"""How much a sum of gates may change, relatively, by storing them in 16 bits."""
 
 
 class Gate(nn.Module):
@@ -26,6 +31,10 @@ class Gate(nn.Module):
         """Whether autocast casts this weight; then the masked weight is written in its type."""
         self.awaited = ""
         """The target that training has yet to end on, such as `keep=0.1 at step 800 of 1,000`."""
+        self.moved = False
+        """Whether an optimiser has moved the gates in this process."""
+        self.first_sum = None if gate.is_meta else float(gate.sum(dtype=torch.float64))
+        """The sum of the first values."""
         self.whole = False
         """Whether the weight gets the unmasked gradient of the masked weight, and the gate none.
 
@@ -35,6 +44,13 @@ class Gate(nn.Module):
     def mask(self) -> Bool[Tensor, "*shape"]:
         """Returns the binary mask: drawn in training, thresholded in eval."""
         return self._score() > OPEN_ABOVE
+
+    def is_loaded(self) -> bool:
+        """Whether the gates were loaded: they have changed, and no optimiser has moved them."""
+        if self.moved or self.first_sum is None:
+            return False
+        now = float(whole(self.gate.detach().sum(dtype=torch.float64)))
+        return abs(now - self.first_sum) > ROUNDING * max(1.0, abs(self.first_sum))
 
     def forward(self, weight: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
         """Returns the weight where its mask is true, exactly zero elsewhere."""

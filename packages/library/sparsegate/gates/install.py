@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import TypeVar
@@ -11,12 +12,13 @@ from torch.nn.utils import parametrize
 
 from sparsegate.sharded import is_sharded
 
-from .draw import Draw, Threshold
+from .draw import OPEN_ABOVE, Draw, Threshold
 from .gate import Gate
 from .recurrent import read_through_gates_
 from .select import Select, Site
-from .start import Constant, Start
+from .start import Nonzero, Start
 
+LOGGER = logging.getLogger(__name__)
 AnyModule = TypeVar("AnyModule", bound=nn.Module)
 # Layers whose weight autocast casts wherever it is read.
 CAST = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
@@ -39,8 +41,9 @@ def gate(
         model: Any model. Gate it before wrapping it in DDP or FSDP and before building
             optimisers: the order of the parameters changes.
         draw: How masks come from gates; `Threshold()` unless given.
-        start: The gates' first values; `Constant(0.9)` unless given. A mapping from name patterns
-            to starts applies the first pattern that matches a weight.
+        start: The gates' first values; `Nonzero()` unless given: 0.9, and closed where a weight
+            is zero, so that a sparse model keeps its zeros. A mapping from name patterns to starts
+            applies the first pattern that matches a weight.
         select: Which weights get gates; every weight unless given.
 
     Returns:
@@ -57,7 +60,7 @@ def gate(
         )
     _check_ungated(model)
     sites = (select or Select()).sites(unwrapped(model))
-    starts = _start_of_each(sites, start or Constant())
+    starts = _start_of_each(sites, start or Nonzero())
     order = {id(site.module): list(site.module._parameters) for site in sites}
     shared: dict[int, Gate] = {}
     for site, begin in zip(sites, starts, strict=True):
@@ -70,6 +73,7 @@ def gate(
         )
         site.module.parametrizations.order = order[id(site.module)]  # type: ignore[union-attr, assignment]
         read_through_gates_(site.module)
+    _report(list(shared.values()))
     return model
 
 
@@ -131,6 +135,16 @@ def unwrapped(model: nn.Module) -> nn.Module:
         return unwrapped(model.module)
     inner = getattr(model, "_orig_mod", None)
     return unwrapped(inner) if isinstance(inner, nn.Module) else model
+
+
+def _report(gates: list[Gate]) -> None:
+    if not LOGGER.isEnabledFor(logging.INFO) or any(gate.gate.is_meta for gate in gates):
+        return
+    total = sum(gate.gate.numel() for gate in gates)
+    closed = sum(int((gate.gate <= OPEN_ABOVE).sum()) for gate in gates)
+    LOGGER.info(
+        "%d weights have %s gates, %s start closed", len(gates), f"{total:,}", f"{closed:,}"
+    )
 
 
 def _paths(model: nn.Module) -> dict[str, Gate]:

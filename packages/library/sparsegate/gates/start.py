@@ -38,6 +38,31 @@ class Constant(Start):
 
 
 @dataclass(frozen=True)
+class Nonzero(Start):
+    """For sparse weights: open where a weight is left, closed where it is zero.
+
+    >>> Nonzero()(torch.tensor([3.0, 0.0, -4.0]))
+    tensor([0.9000, 0.0000, 0.9000])
+
+    A weight of zero gives its gate no gradient, so a closed gate stays closed. A tensor without any
+    weight that is not zero, such as a last layer that is initialised with zeros, starts open.
+    """
+
+    value: float = 0.9
+    """First value of the open gates, above 0.5 and at most 1."""
+
+    def __post_init__(self) -> None:
+        if not 0.5 < self.value <= 1:
+            raise ValueError(f"value is that of an open gate, in (0.5, 1], got {self.value}")
+
+    def __call__(self, weight: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        """The value where the weight is not zero, zero elsewhere."""
+        gate = torch.full_like(weight, self.value, dtype=torch.float32)
+        zero = weight.detach() == 0
+        return gate if zero.all() else gate.masked_fill_(zero, 0.0)
+
+
+@dataclass(frozen=True)
 class LargestWeights(Start):
     """For pretrained weights: the largest start open, the others closed but close to opening.
 

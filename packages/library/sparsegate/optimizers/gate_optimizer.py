@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import abc
+import logging
 import math
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -17,6 +19,9 @@ from sparsegate.price import Penalty, PenaltyPlan, Plan
 from sparsegate.sharded import local, whole
 from sparsegate.target import Found, Target, TargetPlan
 
+LOGGER = logging.getLogger(__name__)
+TRAVEL = 2.0
+"""How far the price alone lowers a gate in all of training: five times from 0.9 to the threshold."""
 CHECK_EVERY = 100  # steps between two searches for NaN gates, which wait for a GPU
 
 Closure = Callable[[], Any]
@@ -27,6 +32,7 @@ class GateOptimizer(Optimizer, abc.ABC):
 
     plan: Plan
     _steps_since_check = 0
+    _begun = False
 
     @property
     @abc.abstractmethod
@@ -83,6 +89,8 @@ class GateOptimizer(Optimizer, abc.ABC):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
+        if not torch.compiler.is_compiling():
+            self._check_begin()
         if not (self._step_supports_amp_scaling and self._is_skipped()):
             self._step()
         self.plan.after_step()
@@ -118,7 +126,11 @@ class GateOptimizer(Optimizer, abc.ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         # For copy.deepcopy and pickle: torch's own leaves out attributes that it does not know.
-        return super().__getstate__() | {"plan": self.plan, "_gates": self._gates}
+        return super().__getstate__() | {
+            "plan": self.plan,
+            "_gates": self._gates,
+            "_modules": self._modules,
+        }
 
     def _set_plan(
         self,
@@ -129,10 +141,12 @@ class GateOptimizer(Optimizer, abc.ABC):
         judge: Callable[[], float] | None,
     ) -> None:
         """Makes the plan from an optimiser's arguments."""
+        self._modules = list(require_gates(model).values())
         self._gates = {name: gate.gate for name, gate in require_gates(model).items()}
         self.plan = PenaltyPlan(
             penalty or Penalty(), [gate.numel() for gate in self._gates.values()]
         )
+        self._choose_lr(None if target else steps)
         if not target:
             if steps is not None:
                 self._warn_if_nothing_closes(steps)
@@ -170,6 +184,21 @@ class GateOptimizer(Optimizer, abc.ABC):
                         local(param.grad).div_(scale)
         return False
 
+    def _check_begin(self) -> None:
+        """Raises at the first step if a checkpoint's gates are loaded and the plan's state is not."""
+        if self._begun:
+            return
+        begins = isinstance(self.plan, TargetPlan) and self.plan.done == 0
+        if begins and any(gate.is_loaded() for gate in self._modules):
+            raise ValueError(
+                "the gates are those of a checkpoint, and this optimiser begins at step 0: load its "
+                "saved state too, optimizer.load_state_dict(...); to begin anew, gate the finished "
+                "model"
+            )
+        self._begun = True
+        for gate in self._modules:
+            gate.moved = True
+
     def _check_finite(self) -> None:
         """Now and then raises if any gate has become NaN."""
         self._steps_since_check += 1
@@ -177,6 +206,20 @@ class GateOptimizer(Optimizer, abc.ABC):
             return
         self._steps_since_check = 0
         check_finite_gates(self._gates)
+
+    def _choose_lr(self, steps: int | None) -> None:
+        """Sets a learning rate that was not given: it follows from the steps, if they are known."""
+        group, penalty = self._gate_group, self.penalty
+        if group["lr"] is not None:
+            return
+        group["lr"] = 1.0
+        if steps is not None and penalty is not None and penalty.count:
+            sizes = [gate.numel() for gate in self._gates.values()]
+            slopes = replace(penalty, bimodal=0.0).slopes(sizes)
+            pairs = zip(slopes, sizes, strict=True)
+            mean = sum(slope.base * size for slope, size in pairs) / sum(sizes)
+            group["lr"] = TRAVEL * (1 - group["momentum"]) / (mean * steps)
+            LOGGER.info("the gates' learning rate is %.3g for %s steps", group["lr"], f"{steps:,}")
 
     def _warn_if_nothing_closes(self, steps: int) -> None:
         """Warns if the price is too low to close any gate in this many steps."""

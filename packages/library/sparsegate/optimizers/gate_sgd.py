@@ -39,13 +39,15 @@ class GateSGD(GateOptimizer):
 
     Args:
         model: A gated model.
-        lr: The gates' learning rate. With a target, a factor on the distance that gates travel;
-            1 is right.
+        lr: The gates' learning rate. Unless given, the price alone would lower a gate from 0.9 to
+            the threshold in a fifth of `steps`; without `steps` it is 1. With a target, a factor on
+            the distance that gates travel; 1 is right.
         momentum: The gates' momentum, in [0, 1).
         penalty: What open and undecided gates cost; `Penalty()` unless given. Not with a target.
         target: What training should end on, instead of a penalty.
-        steps: The number of steps of the whole training. A target needs it. With a penalty, it
-            makes the optimiser warn if the price is too low to close any gate.
+        steps: The number of steps of the whole training. A target needs it. With a penalty, the
+            learning rate follows from it, or else the optimiser warns if the price is too low to
+            close any gate.
         judge: Returns the model's validation accuracy in per cent, the same on every process.
             Only `Target(max_drop=...)` calls it.
 
@@ -58,7 +60,7 @@ class GateSGD(GateOptimizer):
         self,
         model: nn.Module,
         *,
-        lr: float = 1.0,
+        lr: float | None = None,
         momentum: float = 0.9,
         penalty: Penalty | None = None,
         target: Target | None = None,
@@ -78,9 +80,9 @@ class GateSGD(GateOptimizer):
         step_gate_group(self.param_groups[0], self.state, self.plan)
 
 
-def check_gates(model: nn.Module, lr: float, momentum: float) -> None:
+def check_gates(model: nn.Module, lr: float | None, momentum: float) -> None:
     """Raises if the gates' settings are out of range, or the gates get no gradients."""
-    if not (lr >= 0 and 0 <= momentum < 1):
+    if not ((lr is None or lr >= 0) and 0 <= momentum < 1):
         raise ValueError(
             "the gates' lr is zero or more and momentum in [0, 1), "
             f"got lr={lr}, momentum={momentum}"

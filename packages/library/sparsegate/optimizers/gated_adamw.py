@@ -38,13 +38,15 @@ class GatedAdamW(GateOptimizer):
         weight_decay: The decay of gated weights.
         params: Parameter groups of your own, as for `torch.optim.AdamW`; their settings, such as
             `weight_decay`, override the arguments. Parameters in no group are treated as above.
-        gate_lr: The gates' learning rate. With a target, a factor on the distance that gates
-            travel; 1 is right.
+        gate_lr: The gates' learning rate. Unless given, the price alone would lower a gate from 0.9
+            to the threshold in a fifth of `steps`; without `steps` it is 1. With a target, a factor
+            on the distance that gates travel; 1 is right.
         gate_momentum: The gates' momentum, in [0, 1).
         penalty: What open and undecided gates cost; `Penalty()` unless given. Not with a target.
         target: What training should end on, instead of a penalty.
-        steps: The number of steps of the whole training. A target needs it. With a penalty, it
-            makes the optimiser warn if the price is too low to close any gate.
+        steps: The number of steps of the whole training. A target needs it. With a penalty, the
+            learning rate follows from it, or else the optimiser warns if the price is too low to
+            close any gate.
         judge: Returns the model's validation accuracy in per cent, the same on every process.
             Only `Target(max_drop=...)` calls it.
 
@@ -62,7 +64,7 @@ class GatedAdamW(GateOptimizer):
         eps: float = 1e-8,
         weight_decay: float = 0.01,
         params: Sequence[dict[str, Any]] = (),
-        gate_lr: float = 1.0,
+        gate_lr: float | None = None,
         gate_momentum: float = 0.9,
         penalty: Penalty | None = None,
         target: Target | None = None,

@@ -43,13 +43,15 @@ class GatedSGD(GateOptimizer):
         lr: The weights' learning rate.
         momentum: The weights' momentum, in [0, 1).
         weight_decay: The weights' decay, as in `torch.optim.SGD`.
-        gate_lr: The gates' learning rate. With a target, a factor on the distance that gates
-            travel; 1 is right.
+        gate_lr: The gates' learning rate. Unless given, the price alone would lower a gate from 0.9
+            to the threshold in a fifth of `steps`; without `steps` it is 1. With a target, a factor
+            on the distance that gates travel; 1 is right.
         gate_momentum: The gates' momentum, in [0, 1).
         penalty: What open and undecided gates cost; `Penalty()` unless given. Not with a target.
         target: What training should end on, instead of a penalty.
-        steps: The number of steps of the whole training. A target needs it. With a penalty, it
-            makes the optimiser warn if the price is too low to close any gate.
+        steps: The number of steps of the whole training. A target needs it. With a penalty, the
+            learning rate follows from it, or else the optimiser warns if the price is too low to
+            close any gate.
         judge: Returns the model's validation accuracy in per cent, the same on every process.
             Only `Target(max_drop=...)` calls it.
         small: Keep gates in 16 bits, rounded stochastically, and their momentum in bfloat16.
@@ -68,7 +70,7 @@ class GatedSGD(GateOptimizer):
         lr: float = 0.01,
         momentum: float = 0.9,
         weight_decay: float = 0.0,
-        gate_lr: float = 1.0,
+        gate_lr: float | None = None,
         gate_momentum: float = 0.9,
         penalty: Penalty | None = None,
         target: Target | None = None,
@@ -245,9 +247,11 @@ def take_over_(model: nn.Module, *, small: bool = False) -> None:
 
 
 def _check(
-    lr: float, momentum: float, weight_decay: float, gate_lr: float, gate_momentum: float
+    lr: float, momentum: float, weight_decay: float, gate_lr: float | None, gate_momentum: float
 ) -> None:
-    if not (min(lr, weight_decay, gate_lr) >= 0 and 0 <= momentum < 1 and 0 <= gate_momentum < 1):
+    if not (
+        min(lr, weight_decay, gate_lr or 0.0) >= 0 and 0 <= momentum < 1 and 0 <= gate_momentum < 1
+    ):
         raise ValueError(
             "learning rates and decay are zero or more and momenta in [0, 1), got "
             f"lr={lr}, gate_lr={gate_lr}, weight_decay={weight_decay}, {momentum=}, "

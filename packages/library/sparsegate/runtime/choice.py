@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from sparsegate_runtime.atomic import write_atomically
+from sparsegate_runtime.schema import load_json, parse
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,11 @@ class LayerChoice:
     dense_ms: float | None = None
     sparse_ms: float | None = None
     """Alone, at the example's batch, by the fastest kernel that is not torch's; none where nothing was measured."""
+
+    def __post_init__(self) -> None:
+        _check_times(self.dense_ms, self.sparse_ms)
+        if not 0 <= self.sparsity <= 1:
+            raise ValueError(f"sparsity is a fraction in [0, 1], got {self.sparsity}")
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,14 @@ class Choice:
     note: str = ""
     channels_last: bool = False
     """Whether dense convolutions run with their channels last."""
+
+    def __post_init__(self) -> None:
+        _check_times(self.dense_ms, self.sparse_ms)
+        if self.batch < 0 or self.threads < 1:
+            raise ValueError(
+                "batch is zero or more and threads one or more, "
+                f"got batch={self.batch}, threads={self.threads}"
+            )
 
     @property
     def kernels(self) -> dict[str, str]:
@@ -89,38 +102,17 @@ def save_choices(choices: tuple[Choice, ...], path: Path | str) -> None:
 
 
 def load_choices(path: Path | str) -> tuple[Choice, ...]:
-    """Reads what `save_choices` wrote."""
-    try:
-        found = json.loads(Path(path).read_text())
-        for each in found:
-            _check_types(each)
-        return tuple(
-            Choice(**{**each, "layers": tuple(LayerChoice(**one) for one in each["layers"])})
-            for each in found
-        )
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise ValueError(
-            f"{path} does not hold the choices of a sparse network: {error}"
-        ) from error
+    """Reads what `save_choices` wrote.
+
+    Raises:
+        ValueError: If the file holds something else; the text names the file and the field.
+    """
+    return load_json(Path(path), lambda value: tuple(parse(tuple[Choice, ...], value)))
 
 
-def _check_types(found: dict[str, Any]) -> None:
-    """What a file may hold of other types would fail later, in a call or in print."""
-    layers = found["layers"]
-    times = [each.get(name) for each in (found, *layers) for name in ("dense_ms", "sparse_ms")]
-    known = [
-        isinstance(found["batch"], int) and found["batch"] >= 0,
-        isinstance(found["threads"], int),
-    ]
-    known += [time is None or isinstance(time, int | float) for time in times]
-    known += [
-        isinstance(each["sparsity"], int | float) and isinstance(each["name"], str)
-        for each in layers
-    ]
-    if not all(known):
-        raise ValueError(
-            f"a batch, time or sparsity of the choice for batch {found['batch']!r} is no number"
-        )
+def _check_times(*times: float | None) -> None:
+    if any(time is not None and not time > 0 for time in times):
+        raise ValueError(f"times are above zero, got {', '.join(map(str, times))} ms")
 
 
 def _ms(value: float | None) -> str:

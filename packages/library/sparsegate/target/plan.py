@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import warnings
 from collections.abc import Callable, Sequence
@@ -31,6 +32,7 @@ GOALS: dict[str, Callable[[Target, GatesView], Goal]] = {
     "price": lambda *_: FixedPrice(),
     "path": lambda *_: FixedPrice(),
 }
+LOGGER = logging.getLogger(__name__)
 AT_ONCE = 0.5  # share of the distance to the budget that the next price makes up for
 LASTING = 0.1  # share of it that changes the level of the price for good
 HIGHEST = 30.0  # limit of the price near the budget, as a multiple of the mean gradient
@@ -285,6 +287,7 @@ class TargetPlan(Plan):
         self._view.close_(self._view.masks(self._goal.final(self._view)))
         self.frozen = True
         self._view.announce_("")
+        LOGGER.info("the mask is frozen at step %s: %s", f"{self.done:,}", self.found)
 
 
 @torch.no_grad()

@@ -23,12 +23,15 @@ def default_limit(file_bytes: int | None = None) -> int:
     return half if file_bytes is None else min(half, max(SMALL, MOST_TIMES_SMALLER * file_bytes))
 
 
-def check_limit(wanted: int, limit: int | None, *, file_bytes: int | None = None) -> None:
+def check_limit(
+    wanted: int, limit: int | None, *, file_bytes: int | None = None, file: str = ""
+) -> None:
     """Raises ValueError if `wanted` bytes are over the limit; None means the default limit."""
     most = default_limit(file_bytes) if limit is None else limit
     if wanted > most:
+        where = f"{file}: " if file else ""
         raise ValueError(
-            f"the tensors take {wanted:,} bytes, more than the limit of {most:,}; "
+            f"{where}the tensors take {wanted:,} bytes, more than the limit of {most:,}; "
             "raise limit= to load"
         )
 

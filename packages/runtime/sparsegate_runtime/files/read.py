@@ -51,7 +51,7 @@ def read(path: Path | str, *, limit: int | None = None) -> Tensors:
     path = Path(path)
     entries, tied = read_entries(path, limit=limit)
     wanted = sum(entry.num_bytes for entry in entries.values())
-    check_limit(wanted, limit, file_bytes=path.stat().st_size)
+    check_limit(wanted, limit, file_bytes=path.stat().st_size, file=str(path))
     arrays = {name: _array(path, name, entry) for name, entry in entries.items()}
     types = {name: entry.dtype for name, entry in entries.items()}
     arrays |= {name: arrays[owner] for name, owner in tied.items()}

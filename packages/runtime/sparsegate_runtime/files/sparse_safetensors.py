@@ -14,10 +14,12 @@ from sparsegate_runtime.atomic import write_atomically
 from .cost import Cost
 from .entry import FORMATS, Entry
 from .format import Description
+from .signature import UNSIGNED, check_signature, signed
 from .types import TYPES, Array, Shape, bits_type, check_shape, num_bytes
 
 ENDING = ".sparse.safetensors"
 FORMAT, VERSION = "sparsegate", "1"
+METADATA = {"format", "version", "tensors", "crc32"}
 MAX_HEADER = 10**8
 """Bytes of the longest header, as in the safetensors package."""
 PART_TYPES = {"uint8": "U8", "uint16": "U16", "uint32": "U32", "uint64": "U64"}
@@ -59,7 +61,8 @@ def read_safetensors(path: Path) -> tuple[Entries, dict[str, str]]:
 def _pieces(entries: Entries, tied: dict[str, str]) -> list[bytes | memoryview]:
     arrays = _arrays(entries)
     data = [array.data.cast("B") for _, _, array in arrays.values() if array.size]
-    return [_header(entries, arrays, tied), *data]
+    header = _header(entries, arrays, tied)
+    return [signed(header, data), *data]
 
 
 def _arrays(entries: Entries) -> dict[str, Stored]:
@@ -112,7 +115,7 @@ def _metadata(entries: Entries, tied: dict[str, str]) -> dict[str, str]:
     }
     tensors |= {name: {"same": owner} for name, owner in tied.items()}
     text = json.dumps(tensors, separators=(",", ":"))
-    return {"format": FORMAT, "version": VERSION, "tensors": text}
+    return {"format": FORMAT, "version": VERSION, "tensors": text, "crc32": UNSIGNED}
 
 
 def _read_stored(raw: Array) -> tuple[dict[str, Stored], dict[str, str]]:
@@ -120,12 +123,15 @@ def _read_stored(raw: Array) -> tuple[dict[str, Stored], dict[str, str]]:
     length = int.from_bytes(raw[:8].tobytes(), "little")
     if len(raw) < 8 or length > min(MAX_HEADER, len(raw) - 8):
         raise ValueError("it is not a safetensors file, or is truncated")
-    header = _json_object(raw[8 : 8 + length].tobytes(), "header")
+    text = raw[8 : 8 + length].tobytes()
+    header = _json_object(text, "header")
     metadata = header.pop("__metadata__", {})
     if not isinstance(metadata, dict) or not all(
         isinstance(text, str) for text in metadata.values()
     ):
         raise ValueError("the __metadata__ of its header must be an object of strings")
+    if "crc32" in metadata:  # files of version 0.1 have none
+        check_signature(raw, text)
     data = raw[8 + length :]
     spans = {name: _span(name, about) for name, about in header.items()}
     _check_spans(spans, len(data))
@@ -221,6 +227,8 @@ def _descriptions(metadata: dict[str, str]) -> dict[str, dict[str, Any]]:
         raise ValueError(f"its format is {found!r}, expected {FORMAT!r}")
     if version != VERSION:
         raise ValueError(f"its version is {version!r}, expected {VERSION!r}; update sparsegate")
+    if unknown := sorted(set(metadata) - METADATA):
+        raise ValueError(f"its metadata has the unknown entry {unknown[0][:40]!r}")
     described = _json_object(metadata.get("tensors", "").encode(), "metadata")
     if not all(isinstance(about, dict) for about in described.values()):
         raise ValueError("its metadata must have a JSON object for every tensor")

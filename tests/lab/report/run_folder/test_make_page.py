@@ -1,5 +1,6 @@
 """The page of a run is made from what lies in its folder."""
 
+import dataclasses
 import shutil
 
 import pytest
@@ -54,15 +55,28 @@ def test_a_run_that_packed_nothing_says_what_its_file_would_take(sparse_run, tmp
 
 def test_data_or_network_that_are_gone_leave_a_page_that_says_so(sparse_run, tmp_path, monkeypatch):
     folder = shutil.copytree(sparse_run, tmp_path / "run")
-    text = (folder / "record.json").read_text()
     record = Record.load(folder / "record.json")
-    (folder / "record.json").write_text(text.replace(record.run["data"], "nowhere/at/all"))
+    elsewhere = {**record.run, "data": "nowhere/at/all"}
+    dataclasses.replace(record, run=elsewhere).save(folder / "record.json")
     assert (
         "does not run in its page: no data folder at nowhere/at/all"
         in make_page(folder).read_text()
     )
     (folder / "network.safetensors").unlink()
     assert "no longer beside the record" in make_page(folder).read_text()
+
+
+def test_a_page_says_the_names_of_the_classes(sparse_run, digits, tmp_path):
+    folder, data = (
+        shutil.copytree(source, tmp_path / name)
+        for source, name in ((sparse_run, "run"), (digits, "digits"))
+    )
+    names = [f"cloth {letter}" for letter in "abcdefghij"]
+    (data / "classes.txt").write_text("\n".join(names))
+    record = Record.load(folder / "record.json")
+    dataclasses.replace(record, run={**record.run, "data": str(data)}).save(folder / "record.json")
+    page = make_page(folder).read_text()
+    assert all(name in page for name in names)
 
 
 def test_a_folder_without_a_record_is_refused(tmp_path):

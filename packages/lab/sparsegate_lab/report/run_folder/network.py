@@ -12,7 +12,7 @@ from sparsegate.files import Entry, Packed, compress, load, position_entropy
 from sparsegate.web import BrowserNetwork
 from sparsegate_lab.data import load_data
 from sparsegate_lab.record import Record
-from sparsegate_lab.train import Run, RunFolder, empty_network
+from sparsegate_lab.train import Run, RunFolder, empty_network, finished_network
 
 from ..network_view import NetworkView, TensorBits
 from .pictures import filters_of, mask_of
@@ -49,7 +49,7 @@ def view_network(folder: Path, record: Record) -> NetworkView:
 def _packed(place: RunFolder) -> Packed:
     for path in place.packed:
         return load(path)
-    with safe_open(place.network, framework="pt") as file:
+    with safe_open(finished_network(place.path), framework="pt") as file:
         state: dict[str, Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     return compress(state)
 
@@ -79,6 +79,8 @@ def _browser(record: Record, packed: Packed) -> tuple[BrowserNetwork | None, str
         model = empty_network(Run.from_json(record.run), data.num_classes)
         model.load_state_dict(packed.state_dict())
         example = data.normalise(data.train.images[:NUM_EXAMPLES])
-        return for_browser(model, example=example, normalise=data.normalise), ""
+        return for_browser(
+            model, example=example, normalise=data.normalise, class_names=data.class_names
+        ), ""
     except (ValueError, OSError, RuntimeError) as error:
         return None, f"This network does not run in its page: {error}."

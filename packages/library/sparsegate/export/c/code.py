@@ -72,6 +72,8 @@ def generate(
     example = example.detach().float().cpu() if example.is_floating_point() else example
     network = read_network(model, example)
     count = num_weights(network.layers)
+    if max_weights < 1:
+        raise ValueError(f"max_weights is a number of weights, at least 1, got {max_weights}")
     if count > max_weights:
         raise ValueError(
             f"expected at most {max_weights:,} weights that are not zero, as more compile for "

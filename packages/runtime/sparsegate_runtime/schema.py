@@ -12,6 +12,8 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 Value = TypeVar("Value")
 PLAIN = {str: "a string", int: "a whole number", float: "a number", bool: "true or false"}
+LARGEST = 2**63
+"""Whole numbers are smaller: torch and numpy cannot hold others."""
 
 
 class SchemaError(ValueError):
@@ -24,14 +26,14 @@ def load_json(path: Path, read: Callable[[Any], Value]) -> Value:
     >>> load_json(Path("record.json"), Record.from_json)  # doctest: +SKIP
     Traceback (most recent call last):
     ...
-    sparsegate_lab.schema.SchemaError: record.json: epochs[3].loss: expected a number, got null
+    sparsegate_runtime.schema.SchemaError: record.json: epochs[3].loss: expected a number, got null
 
     Args:
         path: the file.
         read: turns the value of the file into the result; its errors get the name of the file.
     """
     try:
-        value = json.loads(path.read_text())
+        value = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise SchemaError(f"{path}: expected JSON, got something else ({error})") from error
     try:
@@ -48,7 +50,7 @@ def parse(kind: Any, value: Any, field: str = "") -> Any:
     >>> parse(tuple[int, ...], [1, "2"], "sizes")
     Traceback (most recent call last):
     ...
-    sparsegate_lab.schema.SchemaError: sizes[1]: expected a whole number, got "2"
+    sparsegate_runtime.schema.SchemaError: sizes[1]: expected a whole number, got "2"
 
     Args:
         kind: the type, as in an annotation.
@@ -68,6 +70,8 @@ def parse(kind: Any, value: Any, field: str = "") -> Any:
         return _parse_tuple(inner, value, field)
     if origin is dict:
         pairs = value.items() if isinstance(value, dict) else _refuse(field, "an object", value)
+        for name, _ in pairs:
+            _check_unicode(field, name)
         return {name: parse(inner[1], each, _inside(field, name)) for name, each in pairs}
     return _parse_plain(kind, value, field)
 
@@ -131,7 +135,19 @@ def _parse_plain(kind: Any, value: Any, field: str) -> Any:
     accepted = (int, float) if kind is float else (kind,)
     if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
         _refuse(field, _words(kind), value)
+    if isinstance(value, int) and abs(value) >= LARGEST:
+        _refuse(field, f"{_words(kind)} below 2^63", value)
+    if kind is str and not value.isascii():
+        _check_unicode(field, value)
     return float(value) if kind is float else value
+
+
+def _check_unicode(field: str, value: str) -> None:
+    # JSON can hold half a letter, \ud800, which no file or page can.
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        _refuse(field, "a string of whole Unicode letters", value)
 
 
 def _refuse(field: str, expected: str, value: Any) -> Any:
@@ -147,7 +163,8 @@ def _words(kind: Any) -> str:
 
 
 def _inside(field: str, name: str) -> str:
-    return f"{field}.{name}" if field else name
+    shown = name if name.isprintable() else ascii(name)
+    return f"{field}.{shown}" if field else shown
 
 
 def _is_required(field: dataclasses.Field[Any]) -> bool:

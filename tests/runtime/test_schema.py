@@ -5,7 +5,7 @@ from typing import Literal
 
 import pytest
 
-from sparsegate_lab.schema import SchemaError, load_json, parse
+from sparsegate_runtime.schema import SchemaError, load_json, parse
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,14 @@ def test_nested_dataclasses_tuples_and_defaults_are_read():
         ({"parts": [], "flag": 1}, "flag: expected true or false, got 1"),
         ({"parts": [], "extra": 1}, "extra: unknown field of Whole"),
         ({"parts": [], "rate": -1}, "rate is at least 0, got -1"),
+        ({"parts": [{"size": 2**63}]}, r"parts\[0\].size: expected a whole number below 2\^63"),
+        ({"parts": [], "rate": 10**400}, r"rate: expected a number below 2\^63"),
+        (
+            {"parts": [{"size": 1, "name": "\ud800"}]},
+            r"parts\[0\].name: expected a string of whole",
+        ),
+        ({"parts": [], "counts": {"\ud800": 1}}, "counts: expected a string of whole Unicode"),
+        ({"parts": [], "a\nb": 1}, r"'a\\nb': unknown field of Whole"),
     ],
 )
 def test_what_does_not_fit_is_named_by_its_field(value, wanted):

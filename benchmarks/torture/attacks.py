@@ -1,0 +1,21 @@
+"""All attacks by name."""
+
+from __future__ import annotations
+
+from .attack import Attack
+from .commands import Commands
+from .drawn_networks import Networks
+from .files import FILES
+from .flips import Flips
+from .interruptions import FullDisks, Kills
+from .jsons import JSONS
+
+ATTACKS: dict[str, Attack] = {
+    "networks": Networks(),
+    **FILES,
+    **JSONS,
+    "flips": Flips(),
+    "kills": Kills(),
+    "disks": FullDisks(),
+    "commands": Commands(),
+}
