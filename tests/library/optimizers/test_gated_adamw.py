@@ -51,6 +51,38 @@ def test_the_steps_are_those_of_adamw_and_gatesgd_to_the_last_bit():
     assert_equal(apart, one)
 
 
+@pytest.mark.parametrize("fused", [None, False, True])
+def test_while_all_gates_are_open_training_is_that_of_a_plain_model_and_adamw(fused):
+    gated = network()
+    plain = sg.finish(copy.deepcopy(gated))
+    decayed = [each for each in plain.parameters() if each.ndim > 1]
+    others = {"params": [each for each in plain.parameters() if each.ndim == 1]}
+    parts = [{"params": decayed}, {**others, "weight_decay": 0.0}]
+    settings = {"lr": 0.02, "weight_decay": 0.1, "fused": fused}
+    train(plain, torch.optim.AdamW(parts, **settings))
+    train(gated, sg.GatedAdamW(gated, **settings, gate_lr=0.0))
+    assert_equal(plain, sg.finish(gated))
+
+
+def test_clipping_leaves_the_gates_out():
+    apart, one = network(), network()
+    adamw, gates = torch.optim.AdamW(groups(apart, 0.01)), sg.GateSGD(apart, lr=2.0)
+    for step in range(5):
+        (apart(INPUTS * (1 + step)) - 1).square().mean().backward()
+        norm = nn.utils.clip_grad_norm_(sg.weights(apart), 0.1)
+        assert norm > 0.1
+        for each in (adamw, gates):
+            each.step()
+            each.zero_grad()
+    train(one, sg.GatedAdamW(one, clip=0.1, gate_lr=2.0), last=5)
+    assert_equal(apart, one)
+
+
+def test_a_norm_that_clips_everything_is_refused():
+    with pytest.raises(ValueError, match="clip is a norm above zero, or None for no clipping"):
+        sg.GatedAdamW(network(), clip=0.0)
+
+
 def test_a_parameter_group_of_the_user_keeps_its_settings():
     apart, one = network(), network()
     biases = lambda model: {"params": [model[0].bias], "weight_decay": 0.5, "lr": 0.1}

@@ -14,6 +14,7 @@ from .draw import OPEN_ABOVE, Draw, Sample, Threshold
 from .finish import UnfinishedTarget, finish
 from .gate import Gate, where_open
 from .graded import Graded, graded_
+from .guard import Mover
 from .install import check_finished, gate, gated_weights, gates, require_gates, unwrapped, weights
 from .select import Select
 from .start import Constant, LargestWeights, Start
@@ -28,6 +29,7 @@ __all__ = [
     "Gate",
     "Graded",
     "LargestWeights",
+    "Mover",
     "Reading",
     "Sample",
     "Select",

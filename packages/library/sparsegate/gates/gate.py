@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from weakref import ReferenceType
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from .draw import OPEN_ABOVE, Draw
+from .guard import Mover, watch
 
 
 class Gate(nn.Module):
@@ -31,6 +33,14 @@ class Gate(nn.Module):
 
         For `GatedSGD`, which computes both gradients from it.
         """
+        self.mover: ReferenceType[Mover] | None = None
+        """Who moved the gates last."""
+        watch(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self.mover = None
+        watch(self)
 
     def mask(self) -> Bool[Tensor, "*shape"]:
         """Returns the binary mask: drawn in training, thresholded in eval."""
