@@ -75,7 +75,7 @@ def test_clipping_leaves_the_gates_out():
             each.step()
             each.zero_grad()
     train(one, sg.GatedAdamW(one, clip=0.1, gate_lr=2.0), last=5)
-    assert_equal(apart, one)
+    torch.testing.assert_close(apart.state_dict(), one.state_dict())  # norms add up in other orders
 
 
 def test_a_norm_that_clips_everything_is_refused():
