@@ -19,6 +19,8 @@ LIBRARY = local("sparsegate", "library")
 EXTRAS = {
     "lab": [local("sparsegate-lab", "lab")],
     "gpu": [local("sparsegate", "library", "[gpu]")],
+    "transformers": [local("sparsegate", "library", "[transformers]")],
+    "lightning": [local("sparsegate", "library", "[lightning]")],
     "engines": [local("sparsegate", "library", "[engines,plot]")],
 }
 setup(packages=[], install_requires=[RUNTIME, LIBRARY], extras_require=EXTRAS)

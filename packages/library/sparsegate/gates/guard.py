@@ -20,7 +20,7 @@ _is_watching = False
 
 def watch(gate: Gate) -> None:
     """Adds a gate to those that no ordinary optimiser may move together with weights."""
-    global _is_watching  # noqa: PLW0603 torch's hooks are global, too
+    global _is_watching
     _gates.add(gate)
     if not _is_watching:
         register_optimizer_step_pre_hook(_check)

@@ -81,7 +81,7 @@ class GatedAdamW(GateOptimizer):
         judge: Callable[[], float] | None = None,
     ) -> None:
         check_gates(model, gate_lr, gate_momentum)
-        if clip is not None and not 0 < clip:
+        if clip is not None and not clip > 0:
             raise ValueError(f"clip is a norm above zero, or None for no clipping, got {clip}")
         self.clip = clip
         gates = [gate.gate for gate in require_gates(model).values()]
