@@ -210,6 +210,22 @@ def test_torch_s_schedulers_set_the_learning_rates():
     assert all(each.equal(before[name]) for name, each in model.state_dict().items())
 
 
+def test_a_scheduler_leaves_the_gates_of_a_target_alone():
+    apart, one = network(), network()
+    target = {"target": sg.Target(weights=12), "steps": 20}
+    adamw, gates = torch.optim.AdamW(groups(apart, 0.01)), sg.GateSGD(apart, **target)
+    both = sg.GatedAdamW(one, **target)
+    halved = [torch.optim.lr_scheduler.StepLR(each, 5, 0.5) for each in (adamw, both)]
+    for step in range(20):
+        train(apart, adamw, gates, first=step, last=step + 1)
+        train(one, both, first=step, last=step + 1)
+        for scheduler in halved:
+            scheduler.step()
+    assert both.gate_lr == 1.0
+    assert both.param_groups[0]["lr"] < 1e-3
+    assert_equal(apart, one)
+
+
 def test_a_copy_of_model_and_optimiser_goes_on_as_they_do():
     model = network()
     optimizer = sg.GatedAdamW(model, target=sg.Target(weights=12), steps=20)

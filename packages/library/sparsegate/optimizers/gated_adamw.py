@@ -31,6 +31,9 @@ class GatedAdamW(GateOptimizer):
     scale and save it as a whole. The weights' steps equal those of `torch.optim.AdamW` bit for
     bit. Only gated weights decay; norms, biases and gates do not.
 
+    Schedulers of torch change the learning rate of the weights, and with a penalty that of the
+    gates. A target has a schedule of its own, so they do not change the gates' then.
+
     To clip gradients, pass `clip`, or call `clip_grad_norm_(sparsegate.weights(model), ...)`. With
     `model.parameters()`, the gates' gradients would count towards the norm, and weights would
     be clipped too hard.
@@ -109,11 +112,27 @@ class GatedAdamW(GateOptimizer):
             fused=fused,
         )
         last = {"params": gates, "lr": gate_lr, "momentum": gate_momentum, "price": 1.0}
+        last["gate_lr"] = gate_lr  # schedulers change the other one
         super().__init__([*self._adamw.param_groups, last], self._adamw.defaults)
         self._set_plan(model, penalty, target, steps, judge)
 
     def __getstate__(self) -> dict[str, Any]:
         return super().__getstate__() | {"_adamw": self._adamw, "clip": self.clip}
+
+    @property
+    def gate_lr(self) -> float:
+        """The gates' learning rate."""
+        return float(self._moving_gates["lr"])
+
+    @gate_lr.setter
+    def gate_lr(self, lr: float) -> None:
+        self._gate_group["lr"] = self._gate_group["gate_lr"] = lr
+
+    @property
+    def _moving_gates(self) -> dict[str, Any]:
+        """The gates' group, with the learning rate of a target if there is one."""
+        group = self._gate_group
+        return group if self.penalty else {**group, "lr": group["gate_lr"]}
 
     @property
     def _gate_group(self) -> dict[str, Any]:
@@ -126,4 +145,4 @@ class GatedAdamW(GateOptimizer):
             moving = [param for group in self.param_groups[:-1] for param in group["params"]]
             torch.nn.utils.clip_grad_norm_(moving, self.clip)
         self._adamw.step()
-        step_gate_group(self._gate_group, self.state, self.plan)
+        step_gate_group(self._moving_gates, self.state, self.plan)
