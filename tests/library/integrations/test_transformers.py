@@ -61,7 +61,8 @@ def arguments(folder, **settings) -> TrainingArguments:
 
 def trainer(folder, model=None, *, kind=SparseTrainer, **settings):
     sparse = {"target": TARGET} if kind is SparseTrainer else {}
-    sparse |= {name: settings.pop(name) for name in ("target", "finish") if name in settings}
+    names = {"target", "penalty", "gate_lr", "finish"} & set(settings)
+    sparse |= {name: settings.pop(name) for name in names}
     given = arguments(folder, **settings)
     return kind(model=model or bert(), args=given, train_dataset=examples(), **sparse)
 
@@ -145,7 +146,7 @@ def test_while_all_gates_are_open_a_step_is_that_of_the_trainer(tmp_path):
     dense, gated = bert(), bert()
     settings = {"max_steps": 3, "weight_decay": 0.1, "max_grad_norm": 0.0, "save_strategy": "no"}
     trainer(tmp_path, dense, kind=Trainer, **settings).train()
-    trainer(tmp_path, gated, **settings, target=sg.Target(keep=1.0)).train()
+    trainer(tmp_path, gated, **settings, target=None, gate_lr=0.0).train()
     assert_equal(dense, gated)
 
 
@@ -153,7 +154,7 @@ def test_clipping_leaves_the_gates_out(tmp_path):
     dense, gated = bert(), bert()
     settings = {"max_steps": 1, "max_grad_norm": 0.01, "save_strategy": "no"}
     trainer(tmp_path, dense, kind=Trainer, **settings).train()
-    trainer(tmp_path, gated, **settings, target=sg.Target(keep=1.0)).train()
+    trainer(tmp_path, gated, **settings, target=None, gate_lr=0.0).train()
     torch.testing.assert_close(dense.state_dict(), gated.state_dict(), rtol=0, atol=1e-6)
 
 
