@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from train import HEADS, LENGTH, WIDTH, Transformer
 
-LOST = 0.05  # nats of the behaviour's loss that a circuit may cost
-ROUNDS = 6
+LOST = 0.1  # nats of the behaviour's loss that a circuit may cost
+ROUNDS = 14
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def _remove_(model: nn.Module, matrices: dict[str, nn.Parameter], loss, highest:
     flat = torch.cat([each.detach().flatten() for each in matrices.values()])
     change = torch.cat([grad.flatten() for grad in grads]).mul(flat).abs()
     order = change.masked_fill(flat == 0, torch.inf).argsort()[: int(flat.count_nonzero())]
-    low, high = 0, len(order)
+    low, high = 0, (len(order) + 1) // 2  # then the others are ranked again
     while low < high:  # the largest number whose removal keeps the loss
         middle = (low + high + 1) // 2
         _write_(matrices, flat.index_fill(0, order[:middle], 0.0))

@@ -38,7 +38,7 @@ class Gate(nn.Module):
         watch(self)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
+        super().__setstate__(state)  # type: ignore[no-untyped-call]
         self.mover = None
         watch(self)
 

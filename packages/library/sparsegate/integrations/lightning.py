@@ -85,7 +85,7 @@ class GateCallback(Callback):  # type: ignore[misc]
     the state of the target. A resumed training equals an uninterrupted one on a CPU.
 
     `trainer.test(ckpt_path=...)` reads a checkpoint with gates as it would be finished. By hand:
-    `module.load_state_dict(finished_state(torch.load(path)["state_dict"]))`.
+    `module.load_state_dict(finished_state(checkpoint["state_dict"]))`.
 
     Args:
         target: What training should end on.

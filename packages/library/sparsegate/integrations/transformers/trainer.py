@@ -40,6 +40,17 @@ class SparseTraining:
         **kwargs: What the Trainer takes.
     """
 
+    args: Any
+    model: nn.Module
+    model_init: Any
+    optimizer: Any
+    state: Any
+    accelerator: Any
+    is_in_train: bool
+    add_callback: Any
+    push_to_hub: Any
+    get_decay_parameter_names: Any
+
     def __init__(
         self,
         *args: Any,
@@ -52,12 +63,17 @@ class SparseTraining:
         finish: bool = True,
         **kwargs: Any,
     ) -> None:
-        self._where = {"select": select, "start": start}
-        self._aim = {"target": target, "penalty": penalty, "gate_lr": gate_lr, "judge": judge}
+        self._where: dict[str, Any] = {"select": select, "start": start}
+        self._aim: dict[str, Any] = {
+            "target": target,
+            "penalty": penalty,
+            "gate_lr": gate_lr,
+            "judge": judge,
+        }
         super().__init__(*args, **kwargs)
-        if self.model_init is None:  # type: ignore[attr-defined]
-            self._gate_(self.model)  # type: ignore[has-type]
-        self.add_callback(GateCallback(finish=finish))  # type: ignore[attr-defined]
+        if self.model_init is None:
+            self._gate_(self.model)
+        self.add_callback(GateCallback(finish=finish))
 
     def call_model_init(self, trial: Any = None) -> nn.Module:
         """The model of `model_init`, with gates."""
@@ -65,13 +81,14 @@ class SparseTraining:
 
     def create_optimizer(self, model: nn.Module | None = None) -> torch.optim.Optimizer:
         """`GatedAdamW` with the arguments' settings and the Trainer's choice of what decays."""
-        if self.optimizer is None:  # type: ignore[has-type]
+        if self.optimizer is None:
             self.optimizer = self._gated_adamw(self.model if model is None else model)
-        return self.optimizer
+        optimizer: torch.optim.Optimizer = self.optimizer
+        return optimizer
 
     def log(self, logs: dict[str, float], *args: Any, **kwargs: Any) -> None:
         """Logs as the Trainer does, with `kept`, the fraction of gated weights that are left."""
-        if self.is_in_train and gates(self.model):  # type: ignore[attr-defined]
+        if self.is_in_train and gates(self.model):
             logs["kept"] = kept(self.model)
         super().log(logs, *args, **kwargs)  # type: ignore[misc]
 
@@ -80,24 +97,24 @@ class SparseTraining:
     ) -> None:
         """Saves as the Trainer does; outside of checkpoints, finished and with a sparse file."""
         super().save_model(output_dir, True)  # type: ignore[misc]
-        given = self.args  # type: ignore[attr-defined]
+        given = self.args
         if _internal_call or not given.should_save:
             return
         save_pretrained(self.model, output_dir or given.output_dir)
         if given.push_to_hub:
-            self.push_to_hub(commit_message="Model save", revision=given.hub_revision)  # type: ignore[attr-defined]
+            self.push_to_hub(commit_message="Model save", revision=given.hub_revision)
 
     def _gate_(self, model: nn.Module) -> nn.Module:
-        return model if gates(model) else gate_pretrained(model, **self._where)  # type: ignore[arg-type]
+        return model if gates(model) else gate_pretrained(model, **self._where)
 
     def _gated_adamw(self, model: nn.Module) -> GatedAdamW:
-        given = self.args  # type: ignore[attr-defined]
+        given = self.args
         if given.optim not in ADAMW:
             raise ValueError(
                 f"SparseTrainer trains with AdamW, so optim is one of {', '.join(ADAMW)}, got "
                 f"{given.optim}; or pass optimizers=(...) with a sparsegate.GatedSGD"
             )
-        steps = self.state.max_steps or None  # type: ignore[attr-defined]
+        steps = self.state.max_steps or None
         return GatedAdamW(
             model,
             lr=given.learning_rate,
@@ -107,23 +124,23 @@ class SparseTraining:
             fused=given.optim == "adamw_torch_fused" or None,
             params=self._groups(model),
             steps=steps,
-            **self._aim,  # type: ignore[arg-type]
+            **self._aim,
         )
 
     def _groups(self, model: nn.Module) -> list[dict[str, Any]]:
         """The Trainer's groups of parameters, without the gates."""
-        decaying = set(self.get_decay_parameter_names(model))  # type: ignore[attr-defined]
+        decaying = set(self.get_decay_parameter_names(model))
         ours = {id(each) for each in weights(model) if each.requires_grad}
         named = [(name, each) for name, each in model.named_parameters() if id(each) in ours]
         parts = [
-            ([each for name, each in named if name in decaying], self.args.weight_decay),  # type: ignore[attr-defined]
+            ([each for name, each in named if name in decaying], self.args.weight_decay),
             ([each for name, each in named if name not in decaying], 0.0),
         ]
         return [{"params": params, "weight_decay": decay} for params, decay in parts if params]
 
     def _clip_grad_norm(self, model: nn.Module) -> Any:
         # Overrides what the Trainer calls: its norm would count the gates' gradients.
-        return self.accelerator.clip_grad_norm_(weights(model), self.args.max_grad_norm)  # type: ignore[attr-defined]
+        return self.accelerator.clip_grad_norm_(weights(model), self.args.max_grad_norm)
 
 
 class SparseTrainer(SparseTraining, Trainer):  # type: ignore[misc]
