@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -71,8 +71,8 @@ def find(model: Transformer, behaviour: Behaviour, text: Tensor, count: int = 64
         return F.cross_entropy(model(pieces)[:, -1], answer)
 
     whole = loss().item()
-    for _ in range(ROUNDS):
-        _remove_(model, matrices, loss, whole + LOST)
+    for number in range(ROUNDS):
+        _remove_(matrices, loss, whole + LOST * (number + 1) / ROUNDS)
     alone = loss().item()
     circuit = {name: each.detach().clone() for name, each in matrices.items()}
     with torch.no_grad():
@@ -82,7 +82,7 @@ def find(model: Transformer, behaviour: Behaviour, text: Tensor, count: int = 64
     return Circuit(behaviour, circuit, chances[0], chances[1], len(pieces))
 
 
-def _remove_(model: nn.Module, matrices: dict[str, nn.Parameter], loss, highest: float) -> None:
+def _remove_(matrices: dict[str, nn.Parameter], loss: Callable[[], Tensor], highest: float) -> None:
     """Removes as many weights as the loss allows, by the first-order change that each makes."""
     grads = torch.autograd.grad(loss(), list(matrices.values()))
     flat = torch.cat([each.detach().flatten() for each in matrices.values()])
@@ -112,7 +112,10 @@ def writers_and_readers(
     if weights["position.weight"].any():
         yield "write", Part(0, "position", 0), weights["position.weight"].abs().amax(0)
     for layer in range(layers):
-        inside = {name: weights[f"layers.{layer}.{name}.weight"] for name in ("query", "key", "value", "heads_out", "neurons", "neurons_out")}
+        inside = {
+            name: weights[f"layers.{layer}.{name}.weight"]
+            for name in ("query", "key", "value", "heads_out", "neurons", "neurons_out")
+        }
         size = WIDTH // HEADS
         for head in range(HEADS):
             part, rows = Part(1 + 2 * layer, "head", head), slice(head * size, (head + 1) * size)

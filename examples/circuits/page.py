@@ -19,7 +19,11 @@ BEHAVIOURS = (
     Behaviour("th becomes the", " th", "e"),
     Behaviour("A sentence ends, and the line does", "?", "\n"),
 )
-COLUMNS = ["characters", *(f"{kind} {1 + layer}" for layer in range(LAYERS) for kind in ("heads", "neurons")), "prediction"]
+COLUMNS = [
+    "characters",
+    *(f"{kind} {1 + layer}" for layer in range(LAYERS) for kind in ("heads", "neurons")),
+    "prediction",
+]
 STEP, GAP, TOP, LEFT = 190, 30, 60, 90
 NAMES = {" ": "space", "\n": "new line"}
 STYLE = """
@@ -78,9 +82,14 @@ def drawing(circuit: Circuit, letters: str) -> str:
         for row, part in enumerate(parts)
     }
     largest = max(map(abs, edges.values()), default=1.0)
-    lines = [_line(*place[source], *place[reader], value / largest) for (source, reader), value in edges.items()]
+    lines = [
+        _line(*place[source], *place[reader], value / largest)
+        for (source, reader), value in edges.items()
+    ]
     dots = [_dot(part, *place[part], letters) for part in place]
-    heads = [f'<text x="{LEFT + STEP * at}" y="24">{name}</text>' for at, name in enumerate(COLUMNS)]
+    heads = [
+        f'<text x="{LEFT + STEP * at}" y="24">{name}</text>' for at, name in enumerate(COLUMNS)
+    ]
     size = f"0 0 {2 * LEFT + STEP * (len(COLUMNS) - 1)} {TOP + GAP * _most(columns) + 20}"
     return f'<svg viewBox="{size}" role="img">{"".join(heads + lines + dots)}</svg>'
 
@@ -105,7 +114,9 @@ def section(circuit: Circuit, letters: str, total: int) -> str:
     """The heading, the numbers and the drawing of a circuit."""
     parts = {part for pair in used(circuit, letters) for part in pair}
     heads, neurons = (sum(part.kind == kind for part in parts) for kind in ("head", "neuron"))
-    begin, then = (html.escape(repr(text)) for text in (circuit.behaviour.ends, circuit.behaviour.then))
+    begin, then = (
+        html.escape(repr(text)) for text in (circuit.behaviour.ends, circuit.behaviour.then)
+    )
     return (
         f"<h2>{html.escape(circuit.behaviour.name)}</h2><p>After <code>{begin}</code>, the whole "
         f"network gives <code>{then}</code> a probability of {circuit.probability:.0%} (geometric "
