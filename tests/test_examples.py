@@ -5,6 +5,7 @@ import os
 import struct
 import subprocess
 import sys
+import wave
 from pathlib import Path
 
 import numpy as np
@@ -109,3 +110,30 @@ def test_accelerate_launch_trains_the_same_masks_on_two_processes(tmp_path):
     assert "weights by process: [1920, 1920]" in printed
     assert "keep=0.1: 1,920 of 19,200 weights are left" in printed
     assert (tmp_path / "network.sg").exists()
+
+
+@pytest.mark.slow
+def test_every_format_predicts_the_same(tmp_path):
+    write_images(tmp_path)
+    words = (tmp_path, "--epochs", 2, "--weights", 400, "--out", tmp_path / "out")
+    printed = run(EXAMPLES / "formats/train.py", *words)
+    for name in ("network.sg", "network.sparse.safetensors", "network_fp32.c"):
+        (line,) = [line for line in printed.splitlines() if line.startswith(name)]
+        assert "500 of 500 the same" in line
+
+
+@pytest.mark.slow
+def test_spoken_digits_become_c(tmp_path):
+    draw = np.random.default_rng(0)
+    for digit in range(4):
+        for number in range(12):
+            with wave.open(str(tmp_path / f"{digit}_anna_{number}.wav"), "wb") as file:
+                file.setparams((1, 2, 8000, 0, "NONE", ""))
+                tone = np.sin(np.arange(3000) * 0.3 * (1 + digit)) * 9000
+                file.writeframes((tone + draw.normal(0, 300, 3000)).astype("<i2").tobytes())
+    out = tmp_path / "digits.c"
+    words = (tmp_path, "--epochs", 20, "--weights", 300, "--out", out)
+    printed = run(EXAMPLES / "keyword/train.py", *words)
+    assert "weights=300: 300 of " in printed
+    assert "recordings that it has not heard" in printed
+    assert out.exists()
