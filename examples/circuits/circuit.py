@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from train import HEADS, LENGTH, WIDTH, Transformer
+from train import LENGTH, Transformer
 
 LOST = 0.1  # nats of the behaviour's loss that a circuit may cost
 ROUNDS = 14
@@ -21,15 +21,6 @@ class Behaviour:
     name: str
     ends: str
     then: str
-
-
-@dataclass(frozen=True)
-class Part:
-    """A character, a head, a neuron or a prediction."""
-
-    column: int
-    kind: str
-    index: int
 
 
 @dataclass(frozen=True)
@@ -101,30 +92,3 @@ def _write_(matrices: dict[str, nn.Parameter], flat: Tensor) -> None:
     sizes = [each.numel() for each in matrices.values()]
     for each, values in zip(matrices.values(), flat.split(sizes), strict=True):
         each.copy_(values.view_as(each))
-
-
-def writers_and_readers(
-    weights: dict[str, Tensor], layers: int
-) -> Iterator[tuple[str, Part, Tensor]]:
-    """Every part that writes to the stream or reads from it, and its weight for each channel."""
-    for index, row in enumerate(weights["character.weight"]):
-        yield "write", Part(0, "character", index), row
-    if weights["position.weight"].any():
-        yield "write", Part(0, "position", 0), weights["position.weight"].abs().amax(0)
-    for layer in range(layers):
-        inside = {
-            name: weights[f"layers.{layer}.{name}.weight"]
-            for name in ("query", "key", "value", "heads_out", "neurons", "neurons_out")
-        }
-        size = WIDTH // HEADS
-        for head in range(HEADS):
-            part, rows = Part(1 + 2 * layer, "head", head), slice(head * size, (head + 1) * size)
-            for kind in ("query", "key", "value"):
-                yield kind, part, inside[kind][rows].abs().amax(0)
-            yield "write", part, inside["heads_out"][:, rows].abs().amax(1)
-        for index in range(len(inside["neurons"])):
-            part = Part(2 + 2 * layer, "neuron", index)
-            yield "read", part, inside["neurons"][index]
-            yield "write", part, inside["neurons_out"][:, index]
-    for index, row in enumerate(weights["out.weight"]):
-        yield "read", Part(1 + 2 * layers, "prediction", index), row

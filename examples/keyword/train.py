@@ -45,7 +45,7 @@ def read(folder: Path) -> tuple[list[Tensor], list[Tensor]]:
 
 
 def network() -> nn.Module:
-    """Two convolutions and two linear layers on a picture of 20 by 24: 38,634 parameters."""
+    """Two convolutions and two linear layers on a picture of 20 by 24: 36,410 parameters."""
     return nn.Sequential(
         nn.Conv2d(1, 16, 3), nn.ReLU(), nn.MaxPool2d(2),
         nn.Conv2d(16, 32, 3), nn.ReLU(), nn.MaxPool2d(2),
