@@ -16,7 +16,7 @@ import sparsegate as sg
 BEHAVIOURS = (
     Behaviour("After q comes u", "q", "u"),
     Behaviour("A comma is followed by a space", ",", " "),
-    Behaviour("A blank line begins with a capital: a speaker", ":\n", "I"),
+    Behaviour("A speech begins with I", ":\n", "I"),
     Behaviour("th becomes the", " th", "e"),
     Behaviour("A sentence ends, and the line does", "?", "\n"),
 )
