@@ -77,6 +77,8 @@ class GateMonitor(Callback):  # type: ignore[misc]
 class GateCallback(Callback):  # type: ignore[misc]
     """Puts gates on a LightningModule, moves them after every step, and finishes it.
 
+    Add it to a trainer::
+
         trainer = L.Trainer(max_epochs=10, callbacks=[GateCallback(target=sg.Target(keep=0.1))])
         trainer.fit(module, loader)  # an ordinary module; 90 % of the gated weights are zero
 

@@ -146,6 +146,8 @@ class SparseTraining:
 class SparseTrainer(SparseTraining, Trainer):  # type: ignore[misc]
     """The Trainer of transformers, which puts gates on its model and trains weights and gates.
 
+    Use it instead of `Trainer`::
+
         trainer = SparseTrainer(
             model=model, args=args, train_dataset=data, target=sg.Target(keep=0.1)
         )
