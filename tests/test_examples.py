@@ -14,7 +14,9 @@ import pytest
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
 FOLDERS = sorted(path for path in EXAMPLES.iterdir() if (path / "train.py").exists())
-TEXT = "First Citizen:\nWhat, quiet?\nSay to the king, sir.\n\nSecond Citizen:\nI say the quick.\n\n"
+TEXT = (
+    "First Citizen:\nWhat, quiet?\nSay to the king, sir.\n\nSecond Citizen:\nI say the quick.\n\n"
+)
 
 
 def run(*words, module=None, **environment):
