@@ -3,6 +3,9 @@
 A process of its own, because torch.compile cannot trace the checks of signatures that the tests install.
 """
 
+import json
+import sys
+
 import torch
 from torch import nn
 
@@ -27,3 +30,4 @@ try:
     compiled(images.clone().requires_grad_()).sum().backward()
 except RuntimeError as error:
     found["backward"] = str(error)
+sys.stdout.write(json.dumps(found))

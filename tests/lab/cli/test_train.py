@@ -32,7 +32,7 @@ GATE_FLAGS = {
 
 LIMITED = """
 import resource, sys
-from sparsegate_lab.cli import main
+from sparsegate_runtime.command import main
 
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 sys.exit(main(sys.argv[1:]))

@@ -8,7 +8,7 @@ from sparsegate_lab.train.malloc import keep_freed_memory
 
 STEPS = """
 import resource, sys, torch
-from sparsegate.train.heap import keep_freed_memory
+from sparsegate_lab.train.malloc import keep_freed_memory
 kept = keep_freed_memory() if sys.argv[1] == "keep" else None
 
 def step():

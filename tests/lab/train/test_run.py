@@ -74,7 +74,7 @@ BAD = [
     ),
     ({"erase": -1}, "side of a square in pixels, or 0 for none, got -1"),
     ({"normalise": "none"}, "normalise is one of data, imagenet, got 'none'"),
-    ({"stored_size": 0}, "at least one pixel, got 0"),
+    ({"stored_size": 0}, "at least 1 pixel, got 0"),
     ({"new_head": ("fc3",)}, "there are no weights"),
     ({"shift": -1}, "shift is in pixels, from 0"),
     ({"shift": 15}, "shift is in pixels, from 0"),

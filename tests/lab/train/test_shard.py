@@ -130,7 +130,7 @@ def test_a_killed_process_ends_the_run_with_what_to_do_and_the_same_command_goes
     os.kill(int(children[-1]), signal.SIGKILL)
     _, complaints = running.communicate(timeout=120)
     assert running.returncode != 0
-    assert "the same command goes on from the last checkpoint" in complaints
+    assert "the same command continues from the last checkpoint" in complaints
     newest = max(
         int(path.stem.removeprefix("step-"))
         for path in place.glob("checkpoints/step-*.safetensors")

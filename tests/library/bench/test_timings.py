@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from sparsegate.bench import timings
+from sparsegate.bench import ENGINES, Given, timings
 
 EAGER = ("torch eager",)
 SHAPE = (1, 8, 8)
@@ -63,3 +63,15 @@ def test_the_median_lies_between_its_quartiles():
     assert timing.quartiles.keys() == timing.milliseconds.keys()
     for name, (low, high) in timing.quartiles.items():
         assert low <= timing.milliseconds[name] <= high
+
+
+def test_a_network_with_norms_is_exported_as_it_is_in_eval():
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(144, 2))
+    model[1].running_mean.normal_()
+    given = Given({"input": torch.randn(2, 3, 8, 8)})
+    engines = [name for name in ("torch eager", "onnxruntime") if ENGINES[name].available()]
+    for timing, _, _ in timings(
+        model, given, batches=(1,), threads=(1,), engines=engines, seconds=0.01
+    ):
+        assert max(timing.differences.values()) < 1e-4
+    assert not model.training

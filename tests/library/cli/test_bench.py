@@ -146,3 +146,68 @@ def test_nothing_is_written_over_and_nothing_measured_in_vain(
     assert main(["bench", "network.sg", *QUICK, *words]) != 0
     assert wanted in capsys.readouterr().err
     assert network.read_bytes() == before
+
+
+NETWORKS = """
+import torch
+from torch import nn
+
+
+class Sum(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.left, self.right = nn.Linear(8, 16), nn.Linear(4, 16)
+
+    def forward(self, x, *, other):
+        return {"sum": self.left(x) + self.right(other), "length": x.shape[1]}
+
+
+def pair():
+    return Sum(), {"x": torch.randn(2, 3, 8), "other": torch.randn(2, 3, 4)}
+
+
+def image():
+    return nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(), nn.Linear(144, 2)), torch.randn(1, 3, 8, 8)
+
+
+def alone():
+    return Sum()
+
+
+def wrong():
+    return Sum(), torch.randn(1, 8)
+"""
+
+
+@pytest.mark.parametrize("word", ["networks_of_a_test:pair", "networks_of_a_test.py:image"])
+def test_a_model_of_the_users_own_is_timed_in_every_engine(word, tmp_path, monkeypatch, capsys):
+    (tmp_path / "networks_of_a_test.py").write_text(NETWORKS)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert main(["bench", word, *QUICK, "--out", "speed.json"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(f"{word.partition(':')[2]}, medians in milliseconds")
+    assert "failed" not in out
+    speed = Speed.load(tmp_path / "speed.json")
+    assert [timing.batch for timing in speed.timings] == [1, 4]
+    assert max(max(timing.differences.values()) for timing in speed.timings) < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("word", "wanted"),
+    [
+        ("networks_of_a_test:nothing", "networks_of_a_test has no function nothing"),
+        ("networks_of_a_test:alone", "expected a pair of a model and an example of its inputs"),
+        ("networks_of_a_test:wrong", "does not run on its example: TypeError"),
+        ("no_such_networks:pair", "cannot import no_such_networks"),
+        ("no_such_networks.py:pair", "there is no file no_such_networks.py"),
+    ],
+)
+def test_a_function_that_gives_no_model_is_one_line(word, wanted, tmp_path, monkeypatch, capsys):
+    (tmp_path / "networks_of_a_test.py").write_text(NETWORKS)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert main(["bench", word, *QUICK]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert wanted in error

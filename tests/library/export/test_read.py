@@ -144,5 +144,5 @@ def test_what_hooks_compute_is_read_too():
     assert [layer.relu for layer in layers(model)] == [True]
     hook.remove()
     model[0].register_forward_hook(lambda module, args, output: output * 2)
-    with pytest.raises(ValueError, match="mul .* cannot be exported"):
+    with pytest.raises(ValueError, match=r"mul .* cannot be exported"):
         layers(model)

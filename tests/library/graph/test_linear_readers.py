@@ -50,5 +50,5 @@ def test_units_that_others_need_cannot_change_in_number(model, name, problem):
 
 
 def test_a_model_that_does_not_say_what_it_takes_is_refused():
-    with pytest.raises(ValueError, match="expected the input shape in Sequential.image_shape"):
+    with pytest.raises(ValueError, match=r"expected the input shape in Sequential\.image_shape"):
         linear_readers(nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2)), "0")

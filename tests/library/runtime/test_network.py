@@ -267,10 +267,11 @@ def test_an_example_that_the_model_does_not_take_is_refused(model):
         sg.sparse(model, torch.zeros(1, 3, 8, 8))
 
 
-def test_a_model_that_cannot_be_traced_is_refused(written):
+def test_a_model_that_cannot_be_captured_keeps_its_own_code_unless_a_kernel_is_asked_for(written):
     model = written(lambda m, x: m.fc(x) if x.sum() > 0 else x, fc=nn.Linear(8, 3))
     with pytest.raises(ValueError, match=r"cannot be captured by torch\.export"):
-        sg.sparse(model, torch.ones(2, 8))
+        sg.sparse(model, torch.ones(2, 8), kernel="chain")
+    assert_same(sg.sparse(model, torch.ones(2, 8)), model, torch.ones(3, 8))
 
 
 WITHOUT_KERNELS = """
@@ -341,7 +342,7 @@ def test_a_model_that_computes_something_else_than_was_captured_is_refused(writt
 
     model = written(way, one=nn.Linear(4, 4))
     with pytest.raises(ValueError, match="something else than its captured operations"):
-        sg.sparse(model, torch.randn(3, 4))
+        sg.sparse(model, torch.randn(3, 4), kernel="chain")
 
 
 def test_the_example_and_the_random_state_stay_as_they_are(written):
@@ -512,14 +513,10 @@ def test_choices_that_are_none_are_refused(model, choices):
         sg.sparse(model, EXAMPLE, choices=choices)
 
 
-def test_a_model_with_several_inputs_is_told_what_to_do(model):
-    with (
-        unchecked(),
-        pytest.raises(
-            ValueError, match="got tuple; wrap a model that takes several in one that takes one"
-        ),
-    ):
-        sg.sparse(model, (EXAMPLE, EXAMPLE))
+@pytest.mark.parametrize("kernel", [None, "chain", "dense"])
+def test_more_inputs_than_the_model_takes_are_refused(model, kernel):
+    with pytest.raises(ValueError, match=r"Sequential does not run on the example .*; pass"):
+        sg.sparse(model, (EXAMPLE, EXAMPLE), kernel=kernel)
 
 
 def test_a_network_is_made_sparse_once(model):

@@ -7,7 +7,7 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 
-from sparsegate.optimizers.kernels import next_gate, next_weight
+from sparsegate.optimizers import next_gate, next_weight
 
 
 @triton.jit

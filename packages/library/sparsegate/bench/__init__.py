@@ -1,6 +1,7 @@
 """Times a network in several inference engines, side by side."""
 
 from .engines import ENGINES, Engine, Forward, write_onnx
+from .given import Flat, Given
 from .plot import PLOT_ENDINGS, PLOT_MISSING, plot_paths, plot_speed, save_plot
 from .provenance import machine, versions
 from .record import BASELINE, OURS, Speed, Timing
@@ -15,7 +16,9 @@ __all__ = [
     "PLOT_ENDINGS",
     "PLOT_MISSING",
     "Engine",
+    "Flat",
     "Forward",
+    "Given",
     "Outcome",
     "Speed",
     "Timing",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import operator
 import os
+import sys
 import tempfile
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -19,8 +22,12 @@ from sparsegate_runtime.registry import Registry
 
 from .record import BASELINE
 
-Forward = Callable[[Tensor], Tensor]
-OPSET = 13  # the newest that the last release of DeepSparse supports well
+Forward = Callable[..., Tensor]
+"""Takes the tensors of one batch."""
+OPSET = 13
+"""The newest version of ONNX that the last release of DeepSparse supports well."""
+LATER = 17
+"""The version for models that need operators of later ones, such as attention."""
 
 
 class Engine(ABC):
@@ -43,8 +50,8 @@ class Engine(ABC):
             return None
 
     @abstractmethod
-    def prepare(self, model: nn.Module, example: Tensor, *, threads: int) -> Forward:
-        """Returns the model's forward pass for batches of the example's shape."""
+    def prepare(self, model: nn.Module, *example: Tensor, threads: int) -> Forward:
+        """Returns the model's forward pass for batches of the shapes of the example's tensors."""
 
 
 class Eager(Engine):
@@ -52,7 +59,7 @@ class Eager(Engine):
 
     package = "torch"
 
-    def prepare(self, model: nn.Module, example: Tensor, *, threads: int) -> Forward:
+    def prepare(self, model: nn.Module, *example: Tensor, threads: int) -> Forward:
         """Returns the model itself."""
         return model
 
@@ -62,11 +69,11 @@ class Compiled(Engine):
 
     package = "torch"
 
-    def prepare(self, model: nn.Module, example: Tensor, *, threads: int) -> Forward:
+    def prepare(self, model: nn.Module, *example: Tensor, threads: int) -> Forward:
         """Compiles now, with torch's current number of threads."""
         torch.compiler.reset()
         compiled: Forward = torch.compile(model, dynamic=False)
-        compiled(example)
+        compiled(*example)
         return compiled
 
 
@@ -75,7 +82,7 @@ class OnnxRuntime(Engine):
 
     package = "onnxruntime"
 
-    def prepare(self, model: nn.Module, example: Tensor, *, threads: int) -> Forward:
+    def prepare(self, model: nn.Module, *example: Tensor, threads: int) -> Forward:
         """Opens a session whose idle threads do not spin, since other engines run in between."""
         import onnxruntime
 
@@ -86,7 +93,13 @@ class OnnxRuntime(Engine):
             session = onnxruntime.InferenceSession(
                 path, options, providers=["CPUExecutionProvider"]
             )
-        return lambda x: torch.from_numpy(session.run(None, {"x": x.numpy()})[0])
+        names = [given.name for given in session.get_inputs()]
+
+        def forward(*tensors: Tensor) -> Tensor:
+            given = {name: x.numpy() for name, x in zip(names, tensors, strict=True)}
+            return torch.from_numpy(session.run(None, given)[0])
+
+        return forward
 
 
 class OpenVino(Engine):
@@ -94,7 +107,7 @@ class OpenVino(Engine):
 
     package = "openvino"
 
-    def prepare(self, model: nn.Module, example: Tensor, *, threads: int) -> Forward:
+    def prepare(self, model: nn.Module, *example: Tensor, threads: int) -> Forward:
         """Compiles in float32; on some machines OpenVINO's default would be bfloat16."""
         import openvino
 
@@ -110,12 +123,14 @@ class OpenVino(Engine):
         # A new input array costs 0.05 ms a call, as much as a small network: set it only once.
         bound: list[Tensor] = []
 
-        def forward(x: Tensor) -> Tensor:
-            if not bound or bound[0] is not x:
-                bound[:] = [x]
-                request.set_input_tensor(openvino.Tensor(x.numpy(), shared_memory=True))
+        def forward(*tensors: Tensor) -> Tensor:
+            if len(bound) != len(tensors) or any(map(operator.is_not, bound, tensors)):
+                bound[:] = tensors
+                for index, x in enumerate(tensors):
+                    array = openvino.Tensor(x.numpy(), shared_memory=True)
+                    request.set_input_tensor(index, array)
             request.infer()
-            return torch.from_numpy(request.get_output_tensor().data)
+            return torch.from_numpy(request.get_output_tensor(0).data)
 
         return forward
 
@@ -126,34 +141,66 @@ class DeepSparse(Engine):
     package = "deepsparse"
     skips_zeros = True
 
-    def prepare(self, model: nn.Module, example: Tensor, *, threads: int) -> Forward:
+    def prepare(self, model: nn.Module, *example: Tensor, threads: int) -> Forward:
         """Builds an engine for the example's batch size, with its analytics turned off."""
         os.environ["NM_DISABLE_ANALYTICS"] = "1"
         from deepsparse import Engine as DeepSparseEngine
 
         with _onnx_file(model, example) as path:
-            engine: Any = DeepSparseEngine(model=path, batch_size=len(example), num_cores=threads)
-        return lambda x: torch.from_numpy(engine.run([x.numpy()], val_inp=False)[0])
+            engine: Any = DeepSparseEngine(
+                model=path, batch_size=len(example[0]), num_cores=threads
+            )
+
+        def forward(*tensors: Tensor) -> Tensor:
+            return torch.from_numpy(engine.run([x.numpy() for x in tensors], val_inp=False)[0])
+
+        return forward
 
 
-def write_onnx(model: nn.Module, example: Tensor, path: Path) -> None:
-    """Writes a model as ONNX for the example's batch size; the input is named x, the output y."""
-    with warnings.catch_warnings():
-        # The old exporter warns; the new one needs more packages.
-        warnings.simplefilter("ignore")
-        torch.onnx.export(
-            model,
-            (example,),
-            path,
-            dynamo=False,
-            opset_version=OPSET,
-            input_names=["x"],
-            output_names=["y"],
-        )
+def write_onnx(model: nn.Module, example: Tensor | tuple[Tensor, ...], path: Path) -> None:
+    """Writes a model as ONNX for the example's batch size; its inputs are named x, x1, ... and its output y.
+
+    The old exporter writes what all engines read; for models that it cannot write, the new one is used.
+    """
+    tensors = (example,) if isinstance(example, Tensor) else example
+    names = ["x", *(f"x{index}" for index in range(1, len(tensors)))]
+    ways: list[dict[str, Any]] = [
+        {"dynamo": False, "opset_version": OPSET},
+        {"dynamo": False, "opset_version": LATER},
+        {"dynamo": True, "external_data": False, "verbose": False},
+    ]
+    for way in ways:
+        try:
+            with warnings.catch_warnings(), _without_output():
+                warnings.simplefilter("ignore")  # the old exporter warns of its age
+                torch.onnx.export(
+                    model, tensors, path, input_names=names, output_names=["y"], **way
+                )
+            return
+        except OSError:
+            raise
+        except Exception:
+            if way is ways[-1]:
+                raise
 
 
 @contextmanager
-def _onnx_file(model: nn.Module, example: Tensor) -> Iterator[str]:
+def _without_output() -> Iterator[None]:
+    """Drops what is printed: an exporter that fails shows its whole graph, by C++."""
+    sys.stdout.flush()
+    kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    try:
+        with redirect_stdout(io.StringIO()):
+            yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+        os.close(nowhere)
+
+
+@contextmanager
+def _onnx_file(model: nn.Module, example: tuple[Tensor, ...]) -> Iterator[str]:
     """The path of the model as a temporary ONNX file."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "network.onnx"

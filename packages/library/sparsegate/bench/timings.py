@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from sparsegate.runtime import Choice, choice_of, samples, sparse
 
 from .engines import ENGINES, Forward
+from .given import Flat, Given
 from .record import BASELINE, OURS, Timing
 
 Outcome = tuple[Timing, Choice, list[str]]
@@ -20,7 +21,7 @@ Outcome = tuple[Timing, Choice, list[str]]
 
 def timings(
     model: nn.Module,
-    shape: Sequence[int],
+    given: Sequence[int] | Given,
     *,
     batches: Sequence[int],
     threads: Sequence[int],
@@ -29,11 +30,12 @@ def timings(
 ) -> Iterator[Outcome]:
     """Yields a timing for each number of threads and batch size as soon as it is measured.
 
-    Inputs are random; all engines get the same ones, and their outputs are compared.
+    All engines get the same inputs, and their first outputs are compared.
 
     Args:
         model: The network; it is put into eval mode.
-        shape: The shape of one input, without the batch dimension.
+        given: Inputs of the model; or the shape of one input, without the batch dimension, for
+            random ones.
         batches: Batch sizes.
         threads: Numbers of threads.
         engines: Names in `ENGINES` to compare with; the first must be the baseline.
@@ -44,32 +46,52 @@ def timings(
 
     """
     model = model.eval()
+    given = given if isinstance(given, Given) else Given(_random(max(batches), given))
     for num_threads in threads:
         for batch in batches:
             with _threads(num_threads):
-                outcome = _measure(model, _random(batch, shape), num_threads, engines, seconds)
+                outcome = _measure(model, given.of_size(batch), num_threads, engines, seconds)
             yield outcome
 
 
 def _measure(
-    model: nn.Module, x: Tensor, threads: int, engines: Sequence[str], seconds: float
+    model: nn.Module, given: Given, threads: int, engines: Sequence[str], seconds: float
 ) -> Outcome:
-    fast = sparse(model, x)
+    fast = sparse(model, given.example)
     with torch.inference_mode():
-        forwards, notes = _prepare(model, x, threads, engines)
-        forwards[OURS] = fast
-        outputs = {name: forward(x) for name, forward in forwards.items()}
-        calls = {name: partial(forward, x) for name, forward in forwards.items()}
+        forwards, notes = _prepare(model, given, threads, engines)
+        forwards[OURS] = given.call(fast)
+        outputs, failed = _outputs(forwards, given)
+        calls = {name: partial(forwards[name], *given.tensors) for name in outputs}
         times = samples(calls, seconds=seconds * len(calls))
     timing = Timing(
-        len(x),
+        given.batch,
         threads,
         {name: round(1e3 * statistics.median(taken), 5) for name, taken in times.items()},
         _differences(outputs),
         (*(name for name in ENGINES if ENGINES[name].skips_zeros), OURS),
         {name: _quartiles(taken) for name, taken in times.items()},
     )
-    return timing, choice_of(fast), notes
+    return timing, choice_of(fast), notes + failed
+
+
+def _outputs(forwards: Mapping[str, Forward], given: Given) -> tuple[dict[str, Tensor], list[str]]:
+    """What each engine gives, and why some cannot."""
+    found: dict[str, Tensor] = {}
+    notes = []
+    for name, forward in forwards.items():
+        try:
+            found[name] = forward(*given.tensors).clone()
+        except Exception as error:
+            if name in (BASELINE, OURS):
+                raise
+            notes.append(_failure(name, error))
+    return found, notes
+
+
+def _failure(name: str, error: Exception) -> str:
+    text = " ".join(str(error).split())[:200]
+    return f"{name} failed: {type(error).__name__}: {text}"
 
 
 def _quartiles(seconds: Sequence[float]) -> tuple[float, float]:
@@ -82,19 +104,22 @@ def _quartiles(seconds: Sequence[float]) -> tuple[float, float]:
 
 
 def _prepare(
-    model: nn.Module, x: Tensor, threads: int, engines: Sequence[str]
+    model: nn.Module, given: Given, threads: int, engines: Sequence[str]
 ) -> tuple[dict[str, Forward], list[str]]:
     """The forward pass of each engine that can run the model, and why the others cannot."""
     forwards: dict[str, Forward] = {}
     notes = []
+    flat = Flat(model, given)
     for name in engines:
         try:
-            forwards[name] = ENGINES[name].prepare(model, x, threads=threads)
+            if name == BASELINE:
+                forwards[name] = given.call(model)
+            else:
+                forwards[name] = ENGINES[name].prepare(flat, *given.tensors, threads=threads)
         except Exception as error:  # another package's error must not lose the rest of the table
             if name == BASELINE:
                 raise
-            text = " ".join(str(error).split())[:200]
-            notes.append(f"{name} failed: {type(error).__name__}: {text}")
+            notes.append(_failure(name, error))
     return forwards, notes
 
 

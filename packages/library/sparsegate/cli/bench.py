@@ -7,16 +7,18 @@ import math
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
+from torch import nn
 
 from sparsegate.bench import (
     ENGINES,
     NOISY,
     PLOT_ENDINGS,
     PLOT_MISSING,
+    Given,
     Outcome,
     Speed,
     machine,
@@ -29,8 +31,10 @@ from sparsegate.bench import (
 from sparsegate.runtime import Choice
 from sparsegate.text_table import aligned
 
-from .arguments import Parser
-from .source import Source, known_model, open_source
+from .arguments import SOURCE, Parser
+from .python_model import ABOUT as PYTHON
+from .python_model import is_python, open_python
+from .source import known_model, open_source
 
 ABOUT = (
     "Times a network, dense and sparse: torch, the other inference engines that are installed, "
@@ -42,20 +46,19 @@ def main(argv: Sequence[str]) -> None:
     """Parses the arguments, times the network and prints the tables."""
     options = _parser().parse(argv)
     _check(options)
-    source = open_source(options.path, model=options.model)
-    known_model(source, options.path)
+    network = _opened(options)
     installed = [name for name in ENGINES if ENGINES[name].available()]
     engines = [name for name in installed if options.compile or name != "torch.compile"]
     missing = [name for name in ENGINES if name not in installed]
     notes = dict.fromkeys([f"not installed: {', '.join(missing)}"] if missing else [])
     found, choices = [], []
-    for timing, choice, failed in _with_progress(_outcomes(source, options, engines)):
+    for timing, choice, failed in _with_progress(_outcomes(network, options, engines)):
         found.append(timing)
         choices.append(choice)
         notes |= dict.fromkeys(failed)
     used = {ENGINES[name].package: str(ENGINES[name].version()) for name in engines}
     speed = Speed(
-        network=source.name,
+        network=network.name,
         command=shlex.join(["sparsegate", "bench", *argv]),
         machine=machine(),
         versions=versions("torch", "numpy") | used,
@@ -70,7 +73,7 @@ def main(argv: Sequence[str]) -> None:
 
 def _parser() -> Parser:
     parser = Parser("bench", ABOUT)
-    parser.add_source("path")
+    parser.add_argument("path", metavar="PATH", help=f"{SOURCE}; or {PYTHON}")
     parser.add_model()
     parser.add_argument(
         "--batches",
@@ -115,7 +118,7 @@ def _check(options: argparse.Namespace) -> None:
     if not 0 < options.seconds < math.inf:
         raise ValueError(f"seconds is a time above zero, got --seconds {options.seconds}")
     if options.out is not None:
-        _check_out(options.out, options.path)
+        _check_out(options.out, Path(options.path))
 
 
 def _check_out(out: Path, path: Path) -> None:
@@ -130,13 +133,33 @@ def _check_out(out: Path, path: Path) -> None:
         raise ValueError(f"--out {out} would overwrite the network itself; choose another name")
 
 
+@dataclass(frozen=True)
+class _Network:
+    """What is timed."""
+
+    name: str
+    model: nn.Module
+    given: Sequence[int] | Given
+    """The shape of one input, or a batch of inputs."""
+
+
+def _opened(options: argparse.Namespace) -> _Network:
+    if is_python(options.path):
+        if options.model is not None:
+            raise ValueError(f"--model names the model of a file; {options.path} gives its own")
+        found = open_python(options.path)
+        return _Network(found.name, found.model, found.given)
+    path = Path(options.path)
+    source = open_source(path, model=options.model)
+    return _Network(source.name, known_model(source, path), source.input_shape)
+
+
 def _outcomes(
-    source: Source, options: argparse.Namespace, engines: Sequence[str]
+    network: _Network, options: argparse.Namespace, engines: Sequence[str]
 ) -> Iterator[Outcome]:
-    assert source.model is not None
     return timings(
-        source.model,
-        source.input_shape,
+        network.model,
+        network.given,
         batches=options.batches,
         threads=options.threads or _powers(torch.get_num_threads()),
         engines=engines,

@@ -174,8 +174,14 @@ def _conv(node: graph_room.Conv, layers: list[Layer]) -> list[Layer]:
         return _refuse(node, layers)
     if node.even_padding is None:
         raise ValueError(f"{node.path} pads one side more than the other, which cannot be exported")
-    settings = (_pair(node.stride), _pair(node.even_padding), _pair(node.dilation), node.groups)
-    return [*layers, Conv(*_weight_and_bias(node), *settings)]
+    made = Conv(
+        *_weight_and_bias(node),
+        stride=_pair(node.stride),
+        padding=_pair(node.even_padding),
+        dilation=_pair(node.dilation),
+        groups=node.groups,
+    )
+    return [*layers, made]
 
 
 def _pair(value: tuple[int, ...]) -> Pair:
@@ -222,8 +228,15 @@ def _pool(node: graph_room.Pool, layers: list[Layer]) -> list[Layer]:
         return _refuse(node, layers)
     if node.divisor:
         raise ValueError(f"{node.name} overrides the divisor of the mean, which cannot be exported")
-    sizes = [_pair(each) for each in (node.kernel, node.stride, node.padding, node.dilation)]
-    pool = Pool(node.kind, *sizes, node.ceil_mode, node.counts_padding)
+    pool = Pool(
+        node.kind,
+        kernel=_pair(node.kernel),
+        stride=_pair(node.stride),
+        padding=_pair(node.padding),
+        dilation=_pair(node.dilation),
+        ceil_mode=node.ceil_mode,
+        counts_padding=node.counts_padding,
+    )
     last = layers[-1] if layers else None
     if isinstance(last, Conv) and last.tile == 1 and _is_tiled(pool):
         # Rectifying before or after is the same.
@@ -260,7 +273,7 @@ def _flat(node: Reshape, layers: list[Layer]) -> list[Layer]:
     return layers
 
 
-READERS: dict[type[Node], Any] = {
+READERS: dict[type[Node], Reader] = {
     graph_room.Conv: _conv,
     graph_room.Linear: _linear,
     graph_room.Pool: _pool,

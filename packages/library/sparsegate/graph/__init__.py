@@ -1,6 +1,6 @@
 """Captures a model as a graph, follows its units, and makes it smaller."""
 
-from .capture import Example, arguments_of, capture, evaluating, unchecked
+from .capture import Example, arguments_of, capture, check_runs, evaluating, unchecked
 from .deadpaths import Removed, is_same, outputs, remove_dead_paths, removed_from
 from .graph import Graph
 from .linear_readers import linear_readers
@@ -49,6 +49,7 @@ __all__ = [
     "Units",
     "arguments_of",
     "capture",
+    "check_runs",
     "copied",
     "evaluating",
     "is_same",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -65,7 +66,8 @@ def arguments_of(example: Example) -> tuple[tuple[Any, ...], dict[str, Any]]:
 def evaluating(model: nn.Module) -> Iterator[None]:
     """Puts a model into eval, and its modules back into their modes."""
     modes = {module: module.training for module in model.modules()}
-    model.eval()
+    with contextlib.suppress(NotImplementedError):  # what torch.export made has one mode
+        model.eval()
     try:
         yield
     finally:
@@ -100,15 +102,25 @@ def _exported(
     from torch.export import export
 
     sizes = _any_first_size(kwargs or args) if any_batch else None
+    _know_caches()
     with torch.random.fork_rng(devices=()):
         try:
             return export(model, args, kwargs, dynamic_shapes=sizes, strict=False)
         except Exception as error:
-            _check_runs(model, args, kwargs)
+            check_runs(model, args, kwargs)
             raise ValueError(
                 f"{type(model).__name__} cannot be captured by torch.export "
                 f"({_first_line(error)}); its forward must not branch on the values of its input"
             ) from error
+
+
+def _know_caches() -> None:
+    """Tells torch.export how to take apart the caches that transformers' models give back."""
+    if "transformers" in sys.modules:
+        with contextlib.suppress(ImportError):
+            from transformers.integrations.executorch import register_dynamic_cache_export_support
+
+            register_dynamic_cache_export_support()  # type: ignore[no-untyped-call]
 
 
 def _any_first_size(given: Any) -> Any:
@@ -120,7 +132,8 @@ def _any_first_size(given: Any) -> Any:
     )
 
 
-def _check_runs(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def check_runs(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    """Runs the model on the example; raises ValueError if it cannot."""
     try:
         model(*args, **kwargs)
     except Exception as error:

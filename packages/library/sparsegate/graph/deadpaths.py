@@ -8,8 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from .capture import Example, arguments_of, capture, evaluating
+from .constants import Constants, any_of, read_features
 from .graph import Graph
-from .node import AdaptivePool, Conv, Layer, Linear, Mean, Node, Norm, Pad, Pool
+from .node import Conv, Linear, Node, Norm
 from .units import Follow
 
 
@@ -58,8 +59,9 @@ def remove_dead_paths(model: nn.Module, example: Example) -> Removed:
 
     A unit (a feature of a Linear, a channel of a Conv) is dead if no layer reads it. It is also
     dead if it reads nothing or its BatchNorm has a scale of zero: then it is constant, and the
-    constant moves into the biases of the layers that read it. That can give a bias to a unit that
-    had none. A constant stays where a reader has no bias, or pads its input with zeros.
+    constant moves into the biases of the layers that read it, or into the means of a BatchNorm
+    behind them. That can give a bias to a unit that had none. What a convolution that pads its
+    input with zeros makes of constants differs at the border: one of them then stands for all.
 
     """
     return removed_from(capture(model, example), example)
@@ -70,13 +72,15 @@ def removed_from(graph: Graph, example: Example) -> Removed:
     """What `remove_dead_paths` does, for a model that has been captured."""
     model = graph.model
     before = {name: parameter.clone() for name, parameter in model.named_parameters()}
+    buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
     follow = Follow(graph)
     wanted = outputs(model, example)
-    _Constants(follow).fold_()
+    Constants(follow, example).fold_()
     _clear_(follow)
     if not is_same(outputs(model, example), wanted):
-        for name, parameter in model.named_parameters():
-            parameter.copy_(before[name])
+        for tensors, old in ((model.named_parameters(), before), (model.named_buffers(), buffers)):
+            for name, tensor in tensors:
+                tensor.copy_(old[name])
         raise ValueError(
             f"{type(model).__name__} would compute something else without its dead paths, so "
             "nothing was changed; its outputs must depend on its inputs and weights alone"
@@ -98,11 +102,6 @@ def is_same(found: list[Tensor], wanted: list[Tensor]) -> bool:
     )
 
 
-def read_features(layer: Layer) -> Tensor:
-    """The inputs that a layer has weights for, as a mask."""
-    return (_blocks(layer) != 0).any(dim=3).any(dim=1).flatten()
-
-
 def _is_close(one: Tensor, other: Tensor) -> bool:
     if not other.is_floating_point():
         return torch.equal(one, other)
@@ -115,71 +114,6 @@ def _tensors(value: object) -> list[Tensor]:
     return [leaf for leaf in leaves if isinstance(leaf, Tensor)]
 
 
-class _Constants:
-    """The features that are the same for every input and position, from the first layer on."""
-
-    def __init__(self, follow: Follow) -> None:
-        self.follow, self.graph = follow, follow.graph
-        self.masks: dict[Node, Tensor] = {}
-        """Which features of a node are constant."""
-        self.values: dict[Node, Tensor] = {}
-        """A result of the node that is right for those features."""
-
-    def fold_(self) -> None:
-        """Moves all constants that layers read into their biases, in place."""
-        for node in self.graph.nodes:
-            if node not in self.follow.axes:
-                continue
-            if isinstance(node, Linear | Conv):
-                if self.follow.reads_units(node):
-                    self._fold_into_(node)
-                self._start(node)
-            else:
-                self._carry(node)
-
-    def _fold_into_(self, layer: Layer) -> None:
-        mask, value = self.masks[layer.input], self.values[layer.input]
-        values = value.movedim(layer.axis, 0).reshape(len(mask), -1)[:, 0]
-        takes = mask & values.isfinite() & read_features(layer)
-        takes &= (values == 0) | _takes_constants(layer)
-        if layer.bias is not None:
-            layer.bias.read().add_(_contribution(layer, takes, values))
-        layer.weight.read().masked_fill_(_over_weights(layer, takes), 0)
-
-    def _start(self, layer: Layer) -> None:
-        """A unit without weights gives its bias."""
-        weight = layer.weight.read()
-        bias = weight.new_zeros(len(weight)) if layer.bias is None else layer.bias.read()
-        self.masks[layer] = (weight == 0).flatten(1).all(1)
-        sizes = [-1 if axis == layer.axis else 1 for axis in range(len(layer.shape))]
-        self.values[layer] = bias.detach().view(sizes).expand(layer.shape)
-
-    def _carry(self, node: Node) -> None:
-        """A feature stays constant if all that it is computed from are."""
-        before = {read: self.values[read] for read in node.inputs}
-        value = self.graph.apply(node, before)
-        size = value.shape[self.follow.axes[node]]
-        masks = [self.masks[read] for read in node.inputs]
-        mask = torch.stack([one.repeat_interleave(size // len(one)) for one in masks]).all(0)
-        if isinstance(node, Norm) and node.weight is not None:
-            mask = mask | (node.weight.read() == 0)
-        if isinstance(node, Pool | AdaptivePool | Mean | Pad):
-            mask = mask & self._is_even(node)
-        self.masks[node], self.values[node] = mask, value
-
-    def _is_even(self, node: Node) -> Tensor:
-        """Features with the same value everywhere, before and after: padding makes borders."""
-        exact = self.values[node.input].double()  # the rounding of a long mean is no border
-        axes = (self.follow.axes[node.input], self.follow.axes[node])
-        both = (exact, self.graph.apply(node, {node.input: exact}))
-        features = [
-            value.movedim(axis, 0).reshape(value.shape[axis], -1)
-            for value, axis in zip(both, axes, strict=True)
-        ]
-        low, high = torch.cat(features, dim=1).aminmax(dim=1)
-        return high - low <= 1e-9 * high.abs()
-
-
 def _clear_(follow: Follow) -> None:
     """Sets everything of the features that nothing reads to zero, in place."""
     live: dict[Node, Tensor] = {}
@@ -187,7 +121,7 @@ def _clear_(follow: Follow) -> None:
         if node not in follow.axes:
             continue
         live[node] = _live(node, follow, live)
-        if isinstance(node, Linear | Conv | Norm):
+        if isinstance(node, Linear | Conv | Norm) and node in follow.plain:
             for constant in (node.weight, node.bias):
                 if constant is not None:
                     constant.read()[~live[node]] = 0
@@ -204,42 +138,10 @@ def _live(node: Node, follow: Follow, live: dict[Node, Tensor]) -> Tensor:
         if isinstance(reader, Linear | Conv) and follow.reads_units(reader):
             found |= read_features(reader).cpu()
         elif reader in live and not isinstance(reader, Linear | Conv):
-            found |= live[reader].view(size, -1).any(1)
+            found |= any_of(live[reader], size)
         else:
             return torch.ones_like(found)
     return found
-
-
-def _takes_constants(layer: Layer) -> bool:
-    """Whether a layer makes the same of a constant everywhere, and has a bias for it."""
-    unpadded = isinstance(layer, Linear) or not any(map(any, layer.padding))
-    return layer.bias is not None and unpadded
-
-
-def _groups(layer: Layer) -> int:
-    return 1 if isinstance(layer, Linear) else layer.groups
-
-
-def _blocks(layer: Layer) -> Tensor:
-    """The weight as groups x outputs x inputs x taps."""
-    weight, groups = layer.weight.read().detach(), _groups(layer)
-    return weight.reshape(groups, len(weight) // groups, weight.shape[1], -1)
-
-
-def _contribution(layer: Layer, takes: Tensor, values: Tensor) -> Tensor:
-    """What the taken inputs, at their values, add to every output."""
-    groups = _groups(layer)
-    columns = takes.view(groups, -1).any(0)
-    amounts = torch.where(takes, values, 0).view(groups, -1)[:, columns].double()
-    return (_blocks(layer)[:, :, columns].double().sum(3) @ amounts.unsqueeze(2)).flatten()
-
-
-def _over_weights(layer: Layer, takes: Tensor) -> Tensor:
-    """A mask over inputs as one over weights."""
-    outputs, inputs, *taps = layer.weight.read().shape
-    groups = _groups(layer)
-    mask = takes.view(groups, 1, inputs).expand(groups, outputs // groups, inputs)
-    return mask.reshape(outputs, inputs, *[1 for _ in taps])
 
 
 def _removed(model: nn.Module, before: dict[str, Tensor], left: dict[str, str]) -> Removed:

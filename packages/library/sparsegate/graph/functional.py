@@ -24,7 +24,8 @@ def functional(program: ExportedProgram) -> ExportedProgram:
     before: set[fx.Node] = set()
     for node in list(program.graph.nodes):
         if writes(node) and not _replace_(node, program.graph, before):
-            return program.run_decompositions({})
+            decomposed: ExportedProgram = program.run_decompositions({})
+            return decomposed
         before.add(node)
     return program
 

@@ -39,6 +39,8 @@ class Graph:
     constant: Callable[[fx.Node], Any]
     """The present value of a parameter, a buffer, or what is computed from them alone."""
     constants: frozenset[fx.Node]
+    names: Mapping[str, str]
+    """The parameter or buffer of each placeholder in `operations`; empty for other constants."""
     changed: tuple[str, ...]
     """The buffers that the forward of the model changes; the graph leaves them alone."""
     batches: range
@@ -63,6 +65,13 @@ class Graph:
     def layers(self) -> tuple[Layer, ...]:
         """The linear and convolutional layers."""
         return tuple(node for node in self.nodes if isinstance(node, Linear | Conv))
+
+    def name_of(self, constant: fx.Node) -> str:
+        """The parameter or buffer that a constant is computed from, the first if there are several."""
+        if constant.op == "placeholder":
+            return self.names.get(constant.name, "")
+        found = (self.name_of(read) for read in constant.all_input_nodes)
+        return next((name for name in found if name), "")
 
     def only_reader(self, node: Node) -> Node | None:
         """The node that reads this one, if nothing else does."""
@@ -151,9 +160,8 @@ class _Runnable:
         for node in self.graph.operations.nodes:
             if node in self.swaps:
                 self.values[node] = self._called(*self.swaps[node])
-            elif node.op == "placeholder" or node in needed:
-                if node not in self.graph.constants:
-                    self.values[node] = self._written(node)
+            elif node not in self.graph.constants and (node.op == "placeholder" or node in needed):
+                self.values[node] = self._written(node)
         outputs = [self._output(value) for value in self.graph.returned]
         self.made.output(outputs[0] if len(outputs) == 1 else tuple(outputs))
         return fx.GraphModule(self.attributes, self.made)

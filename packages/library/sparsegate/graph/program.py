@@ -48,6 +48,7 @@ class Program:
             returned=tuple(returned),
             constant=self.values.of,
             constants=frozenset(self.constants),
+            names=self.values.names,
             changed=changed,
             batches=self._batches(),
             structure=self.program.call_spec.out_spec,
@@ -65,6 +66,8 @@ class Program:
         return range(int(limits.lower), int(limits.upper) + 1 if limits.upper < MOST else MOST)
 
     def _read(self, node: fx.Node) -> None:
+        if node.target is operator.getitem and not node.users:
+            return  # one of several results that nothing reads
         if node.op == "placeholder" and node.name not in self.values.names:
             self._read_input(node)
         elif node.op in ("placeholder", "get_attr") or self._is_constant(node):

@@ -1,33 +1,21 @@
-"""Units: features and channels, followed from the layers that compute them to those that read them.
+"""Units: features, channels and heads, followed from the layers that compute them to those that read them.
 
-A unit is an output feature of a linear layer or an output channel of a convolution. On its way it
-may be normalised, activated, pooled, flattened and added to the units of other layers, as long as
-it is not mixed with its neighbours.
+A unit is an output feature of a linear layer, an output channel of a convolution, or the features
+of one head of attention. On its way it may be normalised, activated, pooled, flattened, added to
+the units of other layers and multiplied by them, as long as it is not mixed with its neighbours.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from math import prod
+from math import gcd
 
 from torch import Tensor, nn
 
+from .axes import axis_after
 from .graph import Graph
-from .node import (
-    AdaptivePool,
-    Constant,
-    Conv,
-    Layer,
-    Linear,
-    Mean,
-    Node,
-    Norm,
-    Pad,
-    Pointwise,
-    Pool,
-    Reshape,
-)
+from .node import Constant, Conv, Layer, Linear, Node, Norm
 
 LAYERS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
@@ -38,6 +26,8 @@ class Units:
 
     makers: list[Layer]
     """The layers that compute them; more than one if their results are added."""
+    count: int
+    """How many there are; a layer has one or several neighbouring rows for each."""
     norms: list[Norm] = field(default_factory=list)
     depthwise: list[Conv] = field(default_factory=list)
     """Convolutions with one group per unit, on the way."""
@@ -50,11 +40,6 @@ class Units:
     def layers(self) -> list[Layer]:
         """The layers with a row of weights for every unit."""
         return [*self.makers, *self.depthwise]
-
-    @property
-    def count(self) -> int:
-        """How many there are."""
-        return len(self.makers[0].weight.read())
 
 
 class Follow:
@@ -111,9 +96,12 @@ class Follow:
             self._follow_layer(node)
         elif (axis := self._axis(node)) is not None:
             self.axes[node] = axis
-            self._units[node] = self._joined(node.inputs)
+            with_units = tuple(read for read in node.inputs if read in self.axes)
+            units = self._joined(with_units)
+            units.count = gcd(units.count, node.shape[axis])
+            self._units[node] = units
             if isinstance(node, Norm):
-                self._units[node].norms.append(node)
+                units.norms.append(node)
         else:
             for read in node.inputs:
                 self._block(read, node.name)
@@ -132,7 +120,9 @@ class Follow:
         else:
             self._units[source].readers.append(layer)
         grouped = isinstance(layer, Conv) and layer.groups > 1
-        self._units[layer] = Units([layer], meets=layer.name if grouped else "")
+        self._units[layer] = Units(
+            [layer], len(layer.weight.read()), meets=layer.name if grouped else ""
+        )
 
     def _block(self, node: Node, name: str) -> None:
         if node in self._units:
@@ -140,16 +130,13 @@ class Follow:
 
     def _axis(self, node: Node) -> int | None:
         """Where the units stand in a node's result, if it keeps those of all its inputs apart."""
-        axes = {self.axes.get(read) for read in node.inputs}
-        axis = axes.pop() if len(axes) == 1 else None
-        if axis is None:
+        axes = {read: self.axes[read] for read in node.inputs if read in self.axes}
+        if not axes:
             return None
-        if isinstance(node, Pointwise):
-            counts = {self._units[read].count for read in node.inputs}
-            return axis if len(counts) == 1 else None
         if isinstance(node, Norm):
+            axis = axes[node.input]
             return axis if axis == 1 and node in self.plain else None
-        return _axis_after(node, axis)
+        return axis_after(node, axes, self.graph)
 
     def _joined(self, nodes: tuple[Node, ...]) -> Units:
         """The units of these nodes as one."""
@@ -160,6 +147,7 @@ class Follow:
             first.depthwise += other.depthwise
             first.readers += other.readers
             first.meets = first.meets or other.meets
+            first.count = gcd(first.count, other.count)
             for node, units in self._units.items():
                 self._units[node] = first if units is other else units
         return first
@@ -169,36 +157,6 @@ def layer_name(layer: Layer) -> str:
     """The module that a layer's weight belongs to; the weight itself if it has another name."""
     owner, _, key = layer.weight.name.rpartition(".")
     return owner if key == "weight" else layer.weight.name or layer.path
-
-
-def _axis_after(node: Node, axis: int) -> int | None:
-    rank = len(node.input.shape)
-    if isinstance(node, Reshape):
-        return _axis_in_shape(node.input.shape, axis, node.shape)
-    if isinstance(node, Pool | AdaptivePool):
-        pooled = len(node.kernel) if isinstance(node, Pool) else node.dimensions
-        return axis if axis < rank - pooled else None
-    if isinstance(node, Pad):
-        return axis if axis < rank - len(node.sides) // 2 else None
-    if isinstance(node, Mean) and axis not in node.dimensions:
-        gone = sum(dimension < axis for dimension in node.dimensions)
-        return axis if len(node.shape) == rank else axis - gone
-    return None
-
-
-def _axis_in_shape(before: tuple[int, ...], axis: int, after: tuple[int, ...]) -> int | None:
-    """Where units stand after a reshape: as many elements come before them as did.
-
-    >>> _axis_in_shape((2, 50, 4, 4), 1, (2, 800))
-    1
-    """
-    lead = prod(before[:axis])
-    found = [
-        index
-        for index, size in enumerate(after)
-        if prod(after[:index]) == lead and size % before[axis] == 0
-    ]
-    return axis if axis in found else found[-1] if found else None
 
 
 def _is_depthwise(layer: Layer, source: Node) -> bool:

@@ -11,13 +11,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from sparsegate.gates import check_finished
+from sparsegate.gates import check_finished, unwrapped
+from sparsegate.graph import outputs
 
 from .choice import Choice, LayerChoice
+from .engine_forward import EngineForward, skeleton_of
 from .measure import interleaved
-from .modules import Swap, sparse_form, swapped
-from .network import SparseNetwork
+from .modules import Swap, duplicated, sparse_form, swapped
+from .network import SparseNetwork, check_ordinary
 from .network import sparse as sparse_network
+from .planned import Planned
 
 SECONDS = 0.5
 """Time for the comparison of a captured network with a swapped one."""
@@ -53,10 +56,20 @@ def sparse(
             `winograd8`, or `hardwired`, which compiles a whole small network to C code with its weights in it.
         choices: the choices of another network, or the file that `save_choices` wrote; nothing is measured then.
     """
+    if not isinstance(model, nn.Module):
+        raise ValueError(f"the model is an nn.Module, got {type(model).__name__}; wrap it in one")
     check_finished(model)
-    if isinstance(example, Tensor):
-        return _of_tensor(model, example, batches, kernel, choices)
+    check_ordinary(model)
+    model = unwrapped(model)
     args, kwargs = _arguments(example)
+    _check_runs(model, args, kwargs)
+    asked = batches is not None or kernel is not None or choices is not None
+    planned = None if asked else _by_engine(model, args, kwargs)
+    if planned is not None and not _is_chain(planned):
+        return planned
+    if isinstance(example, Tensor):
+        found = _of_tensor(model, example, batches, kernel, choices)
+        return found if planned is None else _fastest(example, planned, found)
     if batches is not None or choices is not None:
         raise ValueError(
             "batches and choices need a model that takes one tensor, got an example with several inputs; leave them out"
@@ -67,16 +80,16 @@ def sparse(
 def _of_tensor(
     model: nn.Module, example: Tensor, batches: Any, kernel: str | None, choices: Any
 ) -> nn.Module:
+    asked = batches is not None or kernel is not None or choices is not None
+    if not asked and (not example.ndim or not _is_finite(model)):
+        return _swapped(model, (example,), {}, None)
     try:
         captured = sparse_network(model, example, batches=batches, kernel=kernel, choices=choices)
-    except ValueError:
-        if batches is not None or kernel is not None or choices is not None or not example.ndim:
+    except Exception:  # whatever capture does not know: the model's own code runs
+        if asked:
             raise
-        _check_runs(model, example)
         return _swapped(model, (example,), {}, None)
-    if batches is not None or kernel is not None or choices is not None:
-        return captured
-    return _faster(model, example, captured)
+    return captured if asked else _faster(model, example, captured)
 
 
 def _faster(model: nn.Module, example: Tensor, captured: SparseNetwork) -> nn.Module:
@@ -96,6 +109,89 @@ def _faster(model: nn.Module, example: Tensor, captured: SparseNetwork) -> nn.Mo
     return captured if times["captured"] <= times["swapped"] else other
 
 
+def _by_engine(
+    model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> nn.Module | None:
+    """A copy of the model whose forward is the engine's; None if the engine cannot run it, or is slower."""
+    if not _suits_engine(model, args, kwargs):
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            made, report = swapped(model, args, kwargs, measure=False)
+            forward = EngineForward(made, skeleton_of(model))
+            chosen = forward.plan(args, dict(kwargs))
+            plan = chosen.plan
+    except Exception:  # whatever capture or the planner do not know: the model's own code runs
+        return None
+    forward.plans[forward.key(args, kwargs)] = chosen
+    made.__dict__["forward"] = forward
+    with torch.no_grad():
+        if not _agree(made, model, args, kwargs):
+            return None
+        if plan.left:
+            other, _ = swapped(model, args, kwargs)
+            ways = {
+                "engine": partial(made, *args, **kwargs),
+                "swapped": partial(other, *args, **kwargs),
+            }
+            times = interleaved(ways, seconds=SECONDS)
+            if times["swapped"] < times["engine"]:
+                return None
+    text = engine_table(plan, report, plan.times(torch.utils._pytree.tree_leaves((args, kwargs))))
+    made.extra_repr = partial(str, text)  # type: ignore[method-assign]
+    made.__dict__["sparsegate_choice"] = _as_choice(report)
+    return made
+
+
+def _suits_engine(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    """Whether model and example are of the kind that the engine computes with: float32 on the CPU."""
+    if isinstance(model, torch.jit.ScriptModule) or bool(args) == bool(kwargs):
+        return False
+    tensors = [*model.parameters(), *model.buffers()]
+    return all(
+        one.is_cpu and (one.dtype == torch.float32 or not one.is_floating_point())
+        for one in tensors
+    ) and _is_finite(model)
+
+
+def _is_chain(made: nn.Module) -> bool:
+    """Whether the layers follow one another without branches, as the kernels of chains want it."""
+    forward: EngineForward = made.__dict__["forward"]
+    (chosen,) = forward.plans.values()
+    assert chosen is not None
+    return chosen.plan.is_chain
+
+
+def _fastest(example: Tensor, planned: nn.Module, other: nn.Module) -> nn.Module:
+    with torch.no_grad():
+        ways = {"engine": partial(planned, example), "other": partial(other, example)}
+        times = interleaved(ways, seconds=SECONDS)
+    return planned if times["engine"] < times["other"] else other
+
+
+def engine_table(plan: Planned, report: Sequence[Swap], times: Mapping[str, float]) -> str:
+    """A line for each layer: its zeros, its time; then what else takes time, and what torch runs."""
+    total = sum(times.values()) or 1.0
+    zeros = {change.name: change for change in report}
+    rows: list[tuple[str, ...]] = [("layer", "kind", "zeros", "time", "share")]
+    for name, spent in times.items():
+        change = zeros.get(name)
+        kind, empty = (change.kind, f"{change.sparsity:.1%}") if change else ("", "")
+        rows.append((name, kind, empty, f"{spent:.3f} ms", f"{spent / total:.1%}"))
+    widths = [max(len(row[index]) for row in rows) for index in range(5)]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+    missing = [name for name in zeros if name not in times]
+    if missing:
+        lines.append(f"part of other layers, or not reached: {', '.join(missing)}")
+    if plan.left:
+        lines.append(f"by torch, which the engine cannot run: {', '.join(sorted(set(plan.left)))}")
+    return "\n".join(lines)
+
+
 def _swapped(
     model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], kernel: str | None
 ) -> nn.Module:
@@ -109,15 +205,62 @@ def _swapped(
 def _swap(
     model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], kernel: str | None
 ) -> tuple[nn.Module, list[Swap]]:
-    if kernel == "dense":
-        return model.eval().requires_grad_(False), []
-    made, report = swapped(model, args, kwargs, force=kernel == "chain")
+    made, report, why = _made(model, args, kwargs, kernel)
+    text = swap_table(report) if report else f"runs by torch: {why}"
     # Attributes of this one module: its class, and with it the model's own code, stays as it is.
-    made.extra_repr = partial(str, swap_table(report))  # type: ignore[method-assign]
+    made.extra_repr = partial(str, text)  # type: ignore[method-assign]
     made.__dict__["sparsegate_choice"] = _as_choice(report)
-    if not report:
-        warnings.warn("the model has no layer with a weight matrix; it runs by torch", stacklevel=3)
     return made, report
+
+
+def _made(
+    model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], kernel: str | None
+) -> tuple[nn.Module, list[Swap], str]:
+    """The model with sparse layers, or a dense copy where that cannot be, and why."""
+    why = "the model has no layer with a weight matrix" if kernel != "dense" else "kernel='dense'"
+    try:
+        if kernel != "dense":
+            made, report = swapped(model, args, kwargs, force=kernel == "chain")
+            if report and _agree(made, model, args, kwargs):
+                return made, report, ""
+            why = "it computes something else with sparse layers" if report else why
+    except Exception as error:  # a working model is never refused
+        why = f"its layers cannot be exchanged ({type(error).__name__}: {error})"
+    if kernel != "dense":
+        warnings.warn(f"{type(model).__name__} runs by torch: {why}", stacklevel=5)
+    return _dense_copy(model), [], why
+
+
+def _dense_copy(model: nn.Module) -> nn.Module:
+    made = duplicated(model).eval()
+    return made if isinstance(made, torch.jit.ScriptModule) else made.requires_grad_(False)
+
+
+def _agree(
+    made: nn.Module, model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> bool:
+    """Whether two models give the same for the example, to a thousandth of the largest output."""
+    given = kwargs or args
+    pairs = list(zip(outputs(made, given), outputs(model, given), strict=True))
+    return all(
+        one.shape == other.shape
+        and (not other.is_floating_point() or _is_near(one.double(), other.double()))
+        for one, other in pairs
+    )
+
+
+def _is_near(one: Tensor, other: Tensor) -> bool:
+    finite = other.detach().nan_to_num(0, 0, 0)
+    largest = float(finite.abs().max()) if finite.numel() else 0.0
+    return torch.allclose(one, other, rtol=0, atol=1e-3 * largest, equal_nan=True)
+
+
+def _is_finite(model: nn.Module) -> bool:
+    """Whether kernels that skip zeros compute what torch does, which multiplies them with NaN too."""
+    tensors = [*model.parameters(), *model.buffers()]
+    return all(
+        not one.is_meta and bool(one.isfinite().all()) for one in tensors if one.is_floating_point()
+    )
 
 
 def swap_table(report: Sequence[Swap]) -> str:
@@ -157,6 +300,8 @@ def _as_choice(report: Sequence[Swap]) -> Choice:
 
 
 def _arguments(example: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    if isinstance(example, Tensor):
+        return (example,), {}
     if isinstance(example, Mapping):
         return (), dict(example)
     if isinstance(example, tuple | list):
@@ -167,16 +312,22 @@ def _arguments(example: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     )
 
 
-def _check_runs(model: nn.Module, example: Tensor) -> None:
+def _check_runs(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
     """Raises ValueError if the model cannot run on the example."""
-    training = model.training
     try:
         with torch.no_grad():
-            model.eval()(example)
+            outputs(model, dict(kwargs) or args)
     except Exception as error:
+        given = [*(_word(value) for value in args), *(f"{k}={_word(v)}" for k, v in kwargs.items())]
         first = str(error).splitlines()[0] if str(error) else ""
         raise ValueError(
-            f"the model cannot run on the example of shape {tuple(example.shape)}: {type(error).__name__}: {first}"
+            f"{type(model).__name__} does not run on the example {', '.join(given)} "
+            f"({type(error).__name__}: {first}); pass one batch of its inputs: a tensor, a tuple of arguments or a dict of keyword arguments"
         ) from error
-    finally:
-        model.train(training)
+
+
+def _word(value: Any) -> str:
+    """What an error says of an input."""
+    if isinstance(value, Tensor):
+        return f"of shape {tuple(value.shape)} ({value.dtype}, {value.device})"
+    return type(value).__name__

@@ -18,7 +18,6 @@ from torch import Tensor
 from sparsegate.fast_call import readable
 from sparsegate_runtime.engine import (
     LANES,
-    LONG,
     NEAR,
     POINTER,
     CRows,
@@ -32,6 +31,8 @@ from sparsegate_runtime.engine import (
 )
 from sparsegate_runtime.kernels import KERNELS
 
+from .chain_in_c import CCall, CChain, CLayer
+
 MAX_VECTORS = 4
 PATCH = (2, 7)
 """Lines and places in a line whose sums a convolution of sixteen images holds in registers, where there are as many."""
@@ -44,65 +45,6 @@ SMALL = 2**18
 NARROW = LANES // 2
 """Places of a line that half a vector has room for: such lines are kept apart, one in every half."""
 MOST_COLUMNS = 2**16  # of slices, whose columns are 16-bit numbers
-
-
-class CLayer(ctypes.Structure):
-    """`Layer` of chain.h."""
-
-    _fields_ = (
-        *(
-            (name, LONG)
-            for name in (
-                "is_linear",
-                "relu",
-                "pad_y",
-                "pad_x",
-                "stride_y",
-                "stride_x",
-                "height",
-                "width",
-            )
-        ),
-        *(
-            (name, LONG)
-            for name in ("input_size", "rows", "conv_height", "conv_width", "pool", "pool_stride")
-        ),
-        *((name, LONG) for name in ("out_height", "out_width", "reach_y", "reach_x")),
-        *((name, LONG) for name in ("patch_lines", "patch_width", "slots")),
-        *((name, POINTER) for name in ("inside", "bias", "work")),
-        ("panel", CRows),
-        ("single", CRows),
-        ("slices", CSlices),
-    )
-
-
-class CChain(ctypes.Structure):
-    """`Chain` of chain.h."""
-
-    _fields_ = (
-        ("layers", POINTER),
-        *(
-            (name, LONG)
-            for name in (
-                "num_layers",
-                "channels",
-                "in_height",
-                "in_width",
-                "out_size",
-                "buffer_size",
-            )
-        ),
-        *((name, LONG) for name in ("panel_rows", "single_rows", "vectors")),
-    )
-
-
-class CCall(ctypes.Structure):
-    """`Call` of chain.h."""
-
-    _fields_ = (
-        ("chain", POINTER),
-        *((name, LONG) for name in ("single", "variant", "work", "worth_a_thread")),
-    )
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 NETWORKS: WeakValueDictionary[str, SparseNetwork] = WeakValueDictionary()
 """The sparse networks of this process; compiled code knows them by name."""
-INFERENCE_ONLY = "a network made by sg.sparse is for inference only; train the ordinary model, then call it again"
+INFERENCE_ONLY = (
+    "a network made by sg.sparse is for inference only; train the ordinary model, then call "
+    "sg.sparse again"
+)
 UNTRACED = "a sparse network cannot be traced or exported; take the ordinary model"
 is_exporting: Callable[[], bool] = getattr(
     torch.compiler, "is_exporting", lambda: False

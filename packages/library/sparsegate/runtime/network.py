@@ -39,7 +39,7 @@ class SparseNetwork(nn.Module):
         self._anchor = torch.zeros((), requires_grad=True)
         self._output: tuple[tuple[int, ...], torch.dtype] = (), example.dtype
         self._name = register(self)
-        _check_ordinary(model)
+        check_ordinary(model)
         self.__dict__["model"] = made = copied(model).eval().requires_grad_(False)
         # What is the model's is this network's own, under the same names: state dicts fit, those of a parent too.
         self._modules, self._parameters, self._buffers = (
@@ -241,7 +241,8 @@ def sparse(
     return made
 
 
-def _check_ordinary(model: nn.Module) -> None:
+def check_ordinary(model: nn.Module) -> None:
+    """Raises ValueError if the model is a sparse network or contains one."""
     inside = [name for name, each in model.named_modules() if isinstance(each, SparseNetwork)]
     if inside:
         where = f"its {', '.join(inside)} is one" if any(inside) else "it is one"

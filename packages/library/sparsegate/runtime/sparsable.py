@@ -135,8 +135,9 @@ class Piece(Unit):
             settings = (node.stride, padding_of(node), node.dilation, node.groups)
             x = F.conv2d(x, self.weight, self.bias, *settings)
         if (norm := self.norm) is not None:
-            scales = [None if one is None else one.read() for one in (norm.weight, norm.bias)]
-            x = F.batch_norm(x, norm.mean.read(), norm.variance.read(), *scales, eps=norm.eps)
+            scale, shift = (None if one is None else one.read() for one in (norm.weight, norm.bias))
+            statistics = norm.mean.read(), norm.variance.read()
+            x = F.batch_norm(x, *statistics, weight=scale, bias=shift, eps=norm.eps)
         x = self.pooled(x)
         return x.relu() if self.relu else x
 

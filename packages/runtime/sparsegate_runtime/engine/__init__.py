@@ -1,5 +1,6 @@
-"""Lays out weights and memory for the C kernels."""
+"""Plans networks and lays out weights and memory for the C kernels."""
 
+from . import network
 from .matrix import (
     LANES,
     LONG,
@@ -14,6 +15,10 @@ from .matrix import (
     spread,
 )
 from .memory import aligned, scratch
+from .plan import Memory, Plan, run_arrays
+from .planner import UnplannedError
+from .structures import Function
+from .tensor import Tensor
 
 __all__ = [
     "LANES",
@@ -22,11 +27,18 @@ __all__ = [
     "POINTER",
     "CRows",
     "CSlices",
+    "Function",
+    "Memory",
+    "Plan",
     "Rows",
     "Slices",
+    "Tensor",
+    "UnplannedError",
     "Weights",
     "aligned",
     "columns_in_block",
+    "network",
+    "run_arrays",
     "scratch",
     "spread",
 ]

@@ -15,6 +15,7 @@ SIGNATURES = {
     "sg_chain_direct": (POINTER, POINTER, POINTER, LONG, LONG),
     "sg_chain_scratch": (POINTER, LONG, LONG),
     "sg_count_ones": (POINTER, LONG, INT),
+    "sg_engine_run": (POINTER, POINTER, LONG, LONG, POINTER, LONG, LONG),
     "sg_fastfood": (*(POINTER, LONG, LONG, LONG, LONG), *(POINTER,) * 6, INT),
     "sg_gaps_write": (
         POINTER,

@@ -169,8 +169,9 @@ def add_chunks(packed: PackedLinear, *, cut: Cut | None = None) -> None:
     weight, bias = unpack(packed)
     row, column = weight.nonzero(as_tuple=True)
     value = weight[row, column].view(torch.int16)
-    arrays = [tensor.cpu().numpy() for tensor in (row, column, value, bias)]
-    words = Words(*arrays, packed.in_features)
+    tensors = (row, column, value, bias)
+    rows, columns, values, biases = (tensor.cpu().numpy() for tensor in tensors)
+    words = Words(rows, columns, values, biases, packed.in_features)
     size = multiprocessors(weight.device) if weight.is_cuda else USUAL_MULTIPROCESSORS
     if cut is not None and not fits(cut, words.counts):
         raise ValueError(

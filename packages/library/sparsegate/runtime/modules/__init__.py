@@ -2,16 +2,20 @@
 
 from .attention import SparseAttention
 from .conv import SparseConv
+from .duplicate import duplicated
 from .linear import SparseLinear
 from .recurrent import SparseRecurrent
 from .swap import Swap, sparse_form, swapped
+from .transposed import SparseTransposed
 
 __all__ = [
     "SparseAttention",
     "SparseConv",
     "SparseLinear",
     "SparseRecurrent",
+    "SparseTransposed",
     "Swap",
+    "duplicated",
     "sparse_form",
     "swapped",
 ]

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from .kept import Kept
 from .linear import SparseLinear, multiply
-from .sparse_module import SparseModule, check_input
+from .sparse_module import SparseModule, checked
 
 
 class SparseAttention(SparseModule):
@@ -30,10 +30,11 @@ class SparseAttention(SparseModule):
         self.embed_dim, self.num_heads = attention.embed_dim, attention.num_heads
         self.head_dim, self.batch_first = attention.head_dim, attention.batch_first
         self.dropout = 0.0
+        self.__dict__["_parts"] = None, {}
         assert attention.in_proj_weight is not None
         self.hold("in_proj_weight", Kept.of(attention.in_proj_weight))
         bias = attention.in_proj_bias
-        self.register_buffer("in_proj_bias", None if bias is None else bias.detach().clone())
+        self.hold_bias(bias, "in_proj_bias")
         self.out_proj = SparseLinear.of(attention.out_proj)
 
     @classmethod
@@ -43,8 +44,8 @@ class SparseAttention(SparseModule):
 
     @property
     def in_proj_weight(self) -> Tensor:
-        """The dense weight of the three projections, made anew at every access."""
-        return self.dense_of("in_proj_weight")
+        """The dense weight of the three projections, whose values are made anew whenever they are read."""
+        return self.deferred("in_proj_weight")
 
     def forward(
         self,
@@ -59,10 +60,11 @@ class SparseAttention(SparseModule):
     ) -> tuple[Tensor, Tensor | None]:
         """The attention's output and, if wanted, its weights, as the ordinary layer gives them."""
         del is_causal  # a hint that the mask says, too
-        check_input(query, query.shape[-1], self.embed_dim)
         batched = query.ndim == 3
         same = query is key and key is value
         first: tuple[Tensor, ...] = (query,) if same else (query, key, value)
+        if not torch.compiler.is_compiling():
+            first = tuple(checked(x, x.shape[-1], self.embed_dim) for x in first)
         if not batched:
             first = tuple(x[None] for x in first)
         elif not self.batch_first:
@@ -85,10 +87,33 @@ class SparseAttention(SparseModule):
         return (out if self.batch_first else out.transpose(0, 1)), weights
 
     def _project(self, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        kept = self.kept("in_proj_weight")
-        every = [multiply(x, kept, self.in_proj_bias).chunk(3, -1) for x in inputs]
-        # For different inputs all three projections of each are computed, and one is taken.
-        return every[0] if len(every) == 1 else tuple(every[index][index] for index in range(3))
+        """Query, key and value; in one product if they are one input, in two if key and value are."""
+        kept, bias = self.kept("in_proj_weight"), self.in_proj_bias
+        if len(inputs) == 1:
+            return multiply(inputs[0], kept, bias).chunk(3, -1)
+        query, key, value = inputs
+        if torch.compiler.is_compiling():  # in which no rows can be taken
+            every = [multiply(x, kept, bias).chunk(3, -1) for x in inputs]
+            return tuple(each[index] for index, each in enumerate(every))
+        if key is value:
+            both = multiply(key, *self._part(1, 3)).chunk(2, -1)
+            return multiply(query, *self._part(0, 1)), *both
+        return tuple(multiply(x, *self._part(i, i + 1)) for i, x in enumerate(inputs))
+
+    def _part(self, first: int, end: int) -> tuple[Kept, Tensor | None]:
+        """Some of the three projections; made once, as what is packed goes with the tensor of its values."""
+        kept, bias = self.kept("in_proj_weight"), self.in_proj_bias
+        value, parts = self.__dict__["_parts"]
+        if value is not kept.value:  # the first call, or weights were loaded
+            parts = {}
+            self.__dict__["_parts"] = kept.value, parts
+        if (first, end) not in parts:
+            parts[first, end] = _rows(kept, bias, first * self.embed_dim, end * self.embed_dim)
+        found: tuple[Kept, Tensor | None] = parts[first, end]
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_parts": (None, {})}
 
     def _heads(self, x: Tensor) -> Tensor:
         return x.view(*x.shape[:-1], self.num_heads, self.head_dim).transpose(1, 2)
@@ -107,6 +132,15 @@ def fits_attention(module: nn.Module) -> bool:
         and module.bias_k is None
         and not module.add_zero_attn
     )
+
+
+def _rows(kept: Kept, bias: Tensor | None, first: int, end: int) -> tuple[Kept, Tensor | None]:
+    """These rows of a matrix and its bias."""
+    start = kept.start[first : end + 1]
+    low, high = int(start[0]), int(start[-1])
+    value = kept.value[low:high].clone()  # what is packed is found by its place in memory
+    part = Kept(start - start[0], kept.column[low:high], value, (end - first, kept.shape[1]))
+    return part, None if bias is None else bias[first:end].clone()
 
 
 def _mask(attn: Tensor | None, padding: Tensor | None, q: Tensor, *, batched: bool) -> Any:

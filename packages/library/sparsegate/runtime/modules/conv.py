@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .kept import Kept, packed
-from .sparse_module import SparseModule, check_input
+from .sparse_module import SparseModule, checked
 
 
 class SparseConv(SparseModule):
@@ -20,6 +21,8 @@ class SparseConv(SparseModule):
     >>> x = torch.ones(1, 4, 10)
     >>> torch.allclose(SparseConv.of(conv)(x), conv(x), atol=1e-6)
     True
+
+    Under `torch.compile` and `torch.export` it is the operator `sparsegate::convolution`.
     """
 
     bias: Tensor | None
@@ -32,8 +35,7 @@ class SparseConv(SparseModule):
         self.dilation, self.groups = conv.dilation, conv.groups
         self.padding_mode = conv.padding_mode
         self.hold("weight", Kept.of(conv.weight))
-        bias = conv.bias
-        self.register_buffer("bias", None if bias is None else bias.detach().clone())
+        self.hold_bias(conv.bias)
 
     @classmethod
     def of(cls, conv: nn.Conv1d | nn.Conv2d) -> SparseConv:
@@ -42,61 +44,25 @@ class SparseConv(SparseModule):
 
     @property
     def weight(self) -> Float[Tensor, "..."]:
-        """The dense kernel, made anew at every access."""
-        return self.dense_of("weight")
+        """The dense kernel, whose values are made anew whenever they are read."""
+        return self.deferred("weight")
 
     def forward(self, x: Tensor) -> Tensor:
         """The convolution's output."""
-        if torch.compiler.is_compiling():
-            return self.dense(x)
-        channels = x.shape[-1 - self.dims] if x.ndim > self.dims else 0
-        check_input(x, channels, self.in_channels)
+        if not torch.compiler.is_compiling():
+            channels = x.shape[-1 - self.dims] if x.ndim > self.dims else 0
+            x = checked(x, channels, self.in_channels)
         batched = x.ndim == self.dims + 2
         images = x if batched else x[None]
         pads = _pads(self)
-        sides = [side for pair in reversed(pads) for side in pair]
+        padding = [before for before, _ in pads]
         if any(before != after for before, after in pads) or self.padding_mode != "zeros":
             mode = "constant" if self.padding_mode == "zeros" else self.padding_mode
-            images = F.pad(images, sides, mode)
-            pads = [(0, 0)] * self.dims
-        out = self._run(images, [before for before, _ in pads])
-        return out if batched else out[0]
-
-    def _run(self, images: Tensor, padding: list[int]) -> Tensor:
-        """The output for padded images; a line is an image with a height of one."""
-        flat = self.dims == 1
-        in_shape = (self.in_channels, 1 if flat else images.shape[2], images.shape[-1])
-
-        def pair(values: tuple[int, ...] | list[int], filler: int) -> tuple[int, int]:
-            return (filler, values[0]) if flat else (values[0], values[1])
-
-        kept = self.kept("weight")
-        if flat:
-            kept = Kept(kept.start, kept.column, kept.value, (*kept.shape[:2], 1, kept.shape[2]))
-        settings = {
-            "stride": pair(self.stride, 1),
-            "padding": pair(padding, 0),
-            "dilation": pair(self.dilation, 1),
-            "groups": self.groups,
-        }
-        found = packed(kept, self.bias, in_shape, **settings)
-        shape = found.chain.out_shape[1:]
-        sizes = shape[1:] if flat else shape
-        if not images.numel() or not len(kept.value):
-            out = images.new_zeros(len(images), self.out_channels, *sizes)
-            return out if self.bias is None else out + self.bias.view(-1, *[1] * self.dims)
-        return found(images, kept).view(len(images), self.out_channels, *sizes)
-
-    def dense(self, x: Tensor) -> Tensor:
-        """The output by torch, for compilers."""
-        convolve: Any = F.conv1d if self.dims == 1 else F.conv2d
-        padding: Any = self.padding
-        if self.padding_mode != "zeros":
-            sides = [side for pair in reversed(_pads(self)) for side in pair]
-            x, padding = F.pad(x, sides, self.padding_mode), 0
+            images = F.pad(images, [side for pair in reversed(pads) for side in pair], mode)
+            padding = [0 for _ in pads]
         settings = (self.stride, padding, self.dilation, self.groups)
-        out: Tensor = convolve(x, self.weight, self.bias, *settings)
-        return out
+        out = convolve(images, self.kept("weight"), self.bias, *settings)
+        return out if batched else out[0]
 
     def extra_repr(self) -> str:
         """Sizes and sparsity, for `print`."""
@@ -107,10 +73,73 @@ class SparseConv(SparseModule):
         )
 
 
+def convolve(
+    images: Tensor,
+    kept: Kept,
+    bias: Tensor | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    groups: int,
+) -> Tensor:
+    """The convolution of images or lines with a kernel; compilers see one operator."""
+    settings = (list(stride), list(padding), list(dilation), groups)
+    if torch.compiler.is_compiling():
+        parts = (kept.start, kept.column, kept.value, bias, list(kept.shape))
+        made: Tensor = sparse_convolution(images, *parts, *settings)
+        return made
+    return _run(images, kept, bias, *settings)
+
+
+def _run(
+    images: Tensor,
+    kept: Kept,
+    bias: Tensor | None,
+    stride: list[int],
+    padding: list[int],
+    dilation: list[int],
+    groups: int,
+) -> Tensor:
+    sizes = _out_sizes(images, kept.shape, stride, padding, dilation)
+    shape = (len(images), kept.shape[0], *sizes)
+    if not images.numel() or not len(kept.value) or min(sizes) <= 0:
+        out = images.new_zeros(shape)
+        return out if bias is None else out + bias.view(-1, *[1 for _ in sizes])
+    flat = len(sizes) == 1  # a line is an image with a height of one
+    in_shape = (images.shape[1], 1 if flat else images.shape[2], images.shape[-1])
+    weight = Kept(kept.start, kept.column, kept.value, (*kept.shape[:2], 1, kept.shape[2]))
+    pairs = {
+        "stride": (1, *stride)[-2:],
+        "padding": (0, *padding)[-2:],
+        "dilation": (1, *dilation)[-2:],
+    }
+    weight = weight if flat else kept
+    found = packed(weight, bias, in_shape, groups=groups, **pairs)
+    if not found.most:
+        dense: Any = F.conv1d if flat else F.conv2d
+        wide: Tensor = dense(images, kept.dense(), bias, stride, padding, dilation, groups)
+        return wide
+    return found(images, weight).view(shape)
+
+
+def _out_sizes(
+    images: Tensor,
+    shape: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+) -> list[int]:
+    each = zip(images.shape[2:], shape[2:], stride, padding, dilation, strict=True)
+    return [
+        (size + 2 * pad - apart * (taps - 1) - 1) // step + 1
+        for size, taps, step, pad, apart in each
+    ]
+
+
 def _pads(conv: SparseConv) -> list[tuple[int, int]]:
     """Zeros before and after, for each dimension."""
     if conv.padding == "valid":
-        return [(0, 0)] * conv.dims
+        return [(0, 0) for _ in range(conv.dims)]
     if conv.padding == "same":
         totals = [
             dil * (taps - 1) for dil, taps in zip(conv.dilation, conv.kernel_size, strict=True)
@@ -118,3 +147,29 @@ def _pads(conv: SparseConv) -> list[tuple[int, int]]:
         return [(total // 2, total - total // 2) for total in totals]
     assert not isinstance(conv.padding, str)
     return [(side, side) for side in conv.padding]
+
+
+SCHEMA = (
+    "(Tensor images, Tensor start, Tensor column, Tensor value, Tensor? bias, int[] shape, int[] stride, "
+    "int[] padding, int[] dilation, int groups) -> Tensor"
+)
+
+
+@torch.library.custom_op("sparsegate::convolution", mutates_args=(), schema=SCHEMA)
+def sparse_convolution(
+    images: Tensor,
+    start: Tensor,
+    column: Tensor,
+    value: Tensor,
+    bias: Tensor | None,
+    shape: Sequence[int],
+    *settings: Any,
+) -> Tensor:
+    """A convolution with a kernel in rows of kept weights, as an operator that compilers see."""
+    return _run(images, Kept(start, column, value, tuple(shape)), bias, *settings)
+
+
+@sparse_convolution.register_fake
+def _(images: Tensor, *others: Any) -> Tensor:
+    shape, *settings = others[4:8]
+    return images.new_empty((len(images), shape[0], *_out_sizes(images, shape, *settings)))

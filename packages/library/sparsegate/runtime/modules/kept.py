@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
+from threading import Lock
 from typing import Any
 from weakref import finalize
 
@@ -11,9 +12,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from sparsegate_runtime.engine import Weights
+from sparsegate_runtime.engine import LANES, Weights
 
-from ..chain import Chain, Layer
+from ..chain import MAX_VECTORS, Chain, Layer
 
 
 @dataclass(frozen=True)
@@ -66,27 +67,59 @@ class Packed:
 
     def __init__(self, layer: Layer) -> None:
         self.chain = Chain([layer])
+        self.most = _most_at_once(layer)
+        """How many inputs the kernels take in one call; none if a single one is too large for them."""
 
     def __call__(self, x: Tensor, kept: Kept) -> Tensor:
         """The layer's flat outputs."""
+        if len(x) > self.most:
+            return torch.cat([self(part, kept) for part in torch.split(x, self.most)])
         if len(x) not in self.chain._form_for:
-            found = self.chain.layers[0].__dict__
-            found["weights"] = kept.weights()  # what a layer computes from a dense weight
-            self.chain._form(len(x))
-            del found["weights"]  # 20 bytes for each
+            with _PACKING:  # one thread at a time: the weights are lent to a layer that all share
+                found = self.chain.layers[0].__dict__
+                found["weights"] = kept.weights()  # what a layer computes from a dense weight
+                self.chain._form(len(x))
+                del found["weights"]  # 20 bytes for each
         return self.chain(x)
 
 
-_PACKED: dict[Any, Packed] = {}
+def _most_at_once(layer: Layer) -> int:
+    """Inputs that offsets of 32 bits, in bytes, reach."""
+    if layer.is_linear:
+        vectors = REACH // (LANES * layer.input_size(single=False))
+        return NO_LIMIT if vectors >= MAX_VECTORS else LANES * (1 << vectors.bit_length() >> 1)
+    if LANES * layer.input_size(single=False) <= REACH:
+        return NO_LIMIT
+    return FEW_IMAGES if layer.input_size(single=True) <= REACH else 0
+
+
+NO_LIMIT = 2**62
+REACH = (2**31 - 1) // 4
+"""Floats within 32 bits of an offset in bytes."""
+FEW_IMAGES = 3
+"""Up to as many images, the kernels take one after the other."""
+MOST_SHAPES = 16
+"""Input shapes for which a layer is kept packed; the first is dropped for the next."""
+_PACKED: dict[int, dict[Any, Packed]] = {}
+"""By the memory of the values, then by input shape."""
+_PACKING = Lock()
 
 
 def packed(
     kept: Kept, bias: Tensor | None, in_shape: tuple[int, int, int], **settings: Any
 ) -> Packed:
     """The layer of these weights, packed once; it is dropped together with the tensor of the values."""
-    key = (kept.value.data_ptr(), 0 if bias is None else bias.data_ptr(), in_shape)
-    found = _PACKED.get(key)
-    if found is None:
-        found = _PACKED[key] = Packed(kept.layer(bias, in_shape, **settings))
-        finalize(kept.value, _PACKED.pop, key, None)
-    return found
+    place = kept.value.data_ptr()
+    key = (0 if bias is None else bias.data_ptr(), in_shape)
+    found = _PACKED.get(place, {}).get(key)
+    if found is not None:
+        return found
+    with _PACKING:
+        if place not in _PACKED:
+            _PACKED[place] = {}
+            finalize(kept.value, _PACKED.pop, place, None)
+        shapes = _PACKED[place]
+        if len(shapes) >= MOST_SHAPES:
+            del shapes[next(iter(shapes))]
+        shapes[key] = Packed(kept.layer(bias, in_shape, **settings))
+        return shapes[key]

@@ -7,9 +7,10 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from .kept import Kept, packed
-from .sparse_module import SparseModule, check_input
+from .sparse_module import SparseModule, checked
 
 
 class SparseLinear(SparseModule):
@@ -31,7 +32,7 @@ class SparseLinear(SparseModule):
         self.out_features, self.in_features = kept.shape
         self.transposed = transposed
         self.hold("weight", kept, transposed=transposed)
-        self.register_buffer("bias", None if bias is None else bias.detach().clone())
+        self.hold_bias(bias)
 
     @classmethod
     def of(cls, layer: nn.Module) -> SparseLinear:
@@ -40,19 +41,20 @@ class SparseLinear(SparseModule):
         assert isinstance(weight, Tensor)
         assert bias is None or isinstance(bias, Tensor)
         transposed = not isinstance(layer, nn.Linear)
+        weight = weight.detach()
         return cls(Kept.of(weight.T if transposed else weight), bias, transposed=transposed)
 
     @property
     def weight(self) -> Float[Tensor, "..."]:
-        """The dense weight, made anew at every access."""
-        return self.dense_of("weight")
+        """The dense weight, whose values are made anew whenever they are read."""
+        return self.deferred("weight")
 
     def forward(
         self, x: Float[Tensor, "*batch in_features"]
     ) -> Float[Tensor, "*batch out_features"]:
         """The layer's output."""
         if not torch.compiler.is_compiling():
-            check_input(x, x.shape[-1] if x.ndim else 0, self.in_features)
+            x = checked(x, x.shape[-1] if x.ndim else 0, self.in_features)
         return multiply(x, self.kept("weight"), self.bias)
 
     def extra_repr(self) -> str:
@@ -74,7 +76,10 @@ def _run(x: Tensor, kept: Kept, bias: Tensor | None) -> Tensor:
     if not len(kept.value) or not tokens.numel():
         base = x.new_zeros(rows) if bias is None else bias
         return base.expand(*x.shape[:-1], rows).contiguous()
-    return packed(kept, bias, (columns, 1, 1))(tokens, kept).view(*x.shape[:-1], rows)
+    found = packed(kept, bias, (columns, 1, 1))
+    if not found.most:
+        return F.linear(x, kept.dense(), bias)
+    return found(tokens, kept).view(*x.shape[:-1], rows)
 
 
 SCHEMA = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from typing import Any
+from weakref import finalize
 
 import torch
 from torch import Tensor, nn
@@ -11,13 +12,13 @@ from torch import Tensor, nn
 from sparsegate_runtime.engine import LANES, LONG, POINTER, Rows, Slices, scratch
 from sparsegate_runtime.kernels import KERNELS
 
-from ..chain import VARIANT, CLayer
+from ..chain import VARIANT
+from ..chain_in_c import CLayer
 from .kept import Kept
 from .linear import multiply
-from .sparse_module import SparseModule, check_input
+from .sparse_module import SparseModule, checked
 
 CELLS = {"RNN_TANH": 0, "RNN_RELU": 1, "LSTM": 2, "GRU": 3}
-GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
 MOST_COLUMNS = 2**16
 FEW = 4
 """From this number of sequences on, sixteen at a time are faster."""
@@ -61,8 +62,7 @@ class SparseRecurrent(SparseModule):
             if weight.ndim == 2:
                 self.hold(name, Kept.of(weight))
             else:
-                self.register_buffer(name, weight.detach().clone())
-        self.__dict__["_packed"] = {}
+                self.hold_bias(weight, name)
 
     @classmethod
     def of(cls, cell: nn.RNNBase) -> SparseRecurrent:
@@ -74,26 +74,29 @@ class SparseRecurrent(SparseModule):
 
     def forward(self, x: Any, hx: Any = None) -> Any:
         """Outputs and last states, as the ordinary layer gives them."""
-        if not isinstance(x, Tensor) or torch.compiler.is_compiling():
+        if not isinstance(x, Tensor):
             return self.ordinary()(x, hx)
-        check_input(x, x.shape[-1] if x.ndim else 0, self.input_size)
+        if not torch.compiler.is_compiling():
+            x = checked(x, x.shape[-1] if x.ndim else 0, self.input_size)
         batched = x.ndim == 3
-        steps_first = x[:, None] if not batched else x.transpose(0, 1) if self.batch_first else x
-        states = self._first_states(steps_first, hx, batched=batched)
-        out = steps_first
+        out = x[:, None] if not batched else x.transpose(0, 1) if self.batch_first else x
+        states = self._first_states(out, hx, batched=batched)
+        lasts: list[tuple[Tensor, ...]] = []
         for number in range(self.num_layers):
-            outputs = [
-                self._direction(out, states, number, reverse=reverse)
-                for reverse in range(1 + self.bidirectional)
-            ]
+            outputs = []
+            for reverse in range(1 + self.bidirectional):
+                made, *last = self._direction(
+                    out, [one[len(lasts)] for one in states], number, reverse
+                )
+                outputs.append(made)
+                lasts.append(tuple(last))
             out = outputs[0] if len(outputs) == 1 else torch.cat(outputs, -1)
-        last: Any = states if self.mode == "LSTM" else states[0]
+        every = [torch.stack(one) for one in list(zip(*lasts, strict=True))[: len(states)]]
+        every = every if batched else [one[:, 0] for one in every]
+        last_states: Any = tuple(every) if self.mode == "LSTM" else every[0]
         if not batched:
-            last = (
-                tuple(state[:, 0] for state in states) if self.mode == "LSTM" else states[0][:, 0]
-            )
-            return out[:, 0], last
-        return out.transpose(0, 1) if self.batch_first else out, last
+            return out[:, 0], last_states
+        return out.transpose(0, 1) if self.batch_first else out, last_states
 
     def ordinary(self) -> nn.RNNBase:
         """The ordinary layer, with dense weights made for it."""
@@ -123,65 +126,16 @@ class SparseRecurrent(SparseModule):
             raise ValueError(
                 f"expected {count} first states of shape {shape}, got {[tuple(s.shape) for s in given]}"
             )
-        return tuple(state.float().contiguous().clone() for state in given)
+        return tuple(state.float() for state in given)
 
     def _direction(
-        self, x: Tensor, states: tuple[Tensor, ...], number: int, *, reverse: int
-    ) -> Tensor:
-        """One layer in one direction over all steps; the states are changed in place."""
+        self, x: Tensor, states: list[Tensor], number: int, reverse: int
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """One layer in one direction over all steps: outputs, last state, last memory."""
         suffix = f"l{number}" + ("_reverse" if reverse else "")
-        bias_in = getattr(self, f"bias_ih_{suffix}", None)
-        sums = multiply(x, self.kept(f"weight_ih_{suffix}"), bias_in).contiguous()
-        steps, images, rows = sums.shape
-        out = x.new_empty(steps, images, self.hidden_size)
-        if not out.numel():
-            return out
-        single = images < FEW and self.hidden_size <= MOST_COLUMNS
-        packed = self._matrix(suffix, single=single)
-        index = number * (1 + self.bidirectional) + reverse
-        state = states[0][index]
-        memory = states[1][index] if self.mode == "LSTM" else state
-        call = CSequence(
-            ctypes.addressof(packed.recurrent),
-            sums.data_ptr(),
-            out.data_ptr(),
-            state.data_ptr(),
-            memory.data_ptr(),
-            steps,
-            images,
-            images * rows,
-            rows,
-            images * self.hidden_size,
-            self.hidden_size,
-            reverse,
-        )
-        assert KERNELS is not None
-        lanes = 1 if single else LANES
-        threads = min(torch.get_num_threads(), -(-images // lanes))
-        room = scratch(
-            threads * KERNELS.sg_recurrent_scratch(ctypes.addressof(packed.recurrent), single)
-        )
-        KERNELS.sg_recurrent(ctypes.addressof(call), room, single, threads, VARIANT)
-        return out
-
-    def _matrix(self, suffix: str, *, single: bool) -> _Matrix:
-        made: dict[Any, _Matrix] = self.__dict__["_packed"]
-        kept = self.kept(f"weight_hh_{suffix}")
-        key = (suffix, single, kept.value.data_ptr())
-        if key not in made:
-            bias = getattr(self, f"bias_hh_{suffix}", None)
-            made[key] = _Matrix(kept, bias, CELLS[self.mode], single=single)
-        return made[key]
-
-    def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_packed": {}}  # pointers do not travel
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> SparseRecurrent:
-        made = type(self).__new__(type(self))
-        made.__dict__.update(self.__getstate__())
-        for name in ("_buffers", "_modules", "_parameters", "_shapes"):
-            made.__dict__[name] = dict(self.__dict__[name])  # tensors are never changed: shared
-        return made
+        bias_in, bias = (getattr(self, f"bias_{one}_{suffix}", None) for one in ("ih", "hh"))
+        sums = multiply(x, self.kept(f"weight_ih_{suffix}"), bias_in)
+        return steps(sums, states, self.kept(f"weight_hh_{suffix}"), bias, self.mode, reverse)
 
     def extra_repr(self) -> str:
         """Sizes and sparsity, for `print`."""
@@ -192,6 +146,58 @@ class SparseRecurrent(SparseModule):
             f"{self.mode}, {self.input_size}, {self.hidden_size}, num_layers={self.num_layers}, "
             f"{1 - kept / total:.1%} zeros{self.note}"
         )
+
+
+def steps(
+    sums: Tensor, states: list[Tensor], kept: Kept, bias: Tensor | None, mode: str, reverse: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """All steps of one layer from what its input adds to every gate; compilers see one operator."""
+    state, memory = states[0], states[-1]
+    if torch.compiler.is_compiling():
+        parts = (kept.start, kept.column, kept.value, bias)
+        found: tuple[Tensor, Tensor, Tensor] = sparse_steps(
+            sums, state, memory, *parts, mode, reverse
+        )
+        return found
+    return _run(sums, state, memory, kept, bias, mode, reverse)
+
+
+def _run(
+    sums: Tensor,
+    state: Tensor,
+    memory: Tensor,
+    kept: Kept,
+    bias: Tensor | None,
+    mode: str,
+    reverse: int,
+) -> tuple[Tensor, Tensor, Tensor]:
+    num_steps, images, rows = sums.shape
+    sums, hidden = sums.contiguous(), kept.shape[1]
+    state, memory = (one.clone(memory_format=torch.contiguous_format) for one in (state, memory))
+    out = sums.new_empty(num_steps, images, hidden)
+    if not out.numel():
+        return out, state, memory
+    single = images < FEW and hidden <= MOST_COLUMNS
+    recurrent = ctypes.addressof(_matrix(kept, bias, mode, single=single).recurrent)
+    call = CSequence(
+        recurrent,
+        sums.data_ptr(),
+        out.data_ptr(),
+        state.data_ptr(),
+        memory.data_ptr(),
+        num_steps,
+        images,
+        images * rows,
+        rows,
+        images * hidden,
+        hidden,
+        reverse,
+    )
+    assert KERNELS is not None
+    threads = min(torch.get_num_threads(), -(-images // (1 if single else LANES)))
+    room = scratch(threads * KERNELS.sg_recurrent_scratch(recurrent, single))
+    KERNELS.sg_recurrent(ctypes.addressof(call), room, single, threads, VARIANT)
+    return out, state, memory
 
 
 class _Matrix:
@@ -212,6 +218,51 @@ class _Matrix:
             matrix.panel = arrays.as_c()
         self.recurrent = CRecurrent(cell, hidden, matrix)
         self._keep = (arrays, base)
+
+
+_MATRICES: dict[int, dict[tuple[int, str, bool], _Matrix]] = {}
+"""By the memory of the values."""
+
+
+def _matrix(kept: Kept, bias: Tensor | None, mode: str, *, single: bool) -> _Matrix:
+    """The matrix, packed once; it is dropped together with the tensor of the values."""
+    place = kept.value.data_ptr()
+    if place not in _MATRICES:
+        _MATRICES[place] = {}
+        finalize(kept.value, _MATRICES.pop, place, None)
+    forms, key = _MATRICES[place], (0 if bias is None else bias.data_ptr(), mode, single)
+    if key not in forms:
+        forms[key] = _Matrix(kept, bias, CELLS[mode], single=single)
+    return forms[key]
+
+
+SCHEMA = (
+    "(Tensor sums, Tensor state, Tensor memory, Tensor start, Tensor column, Tensor value, Tensor? bias, "
+    "str mode, int reverse) -> (Tensor, Tensor, Tensor)"
+)
+
+
+@torch.library.custom_op("sparsegate::recurrent", mutates_args=(), schema=SCHEMA)
+def sparse_steps(
+    sums: Tensor,
+    state: Tensor,
+    memory: Tensor,
+    start: Tensor,
+    column: Tensor,
+    value: Tensor,
+    bias: Tensor | None,
+    mode: str,
+    reverse: int,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """All steps of a recurrent layer, as an operator that compilers see."""
+    kept = Kept(start, column, value, (len(start) - 1, state.shape[-1]))
+    return _run(sums, state, memory, kept, bias, mode, reverse)
+
+
+@sparse_steps.register_fake
+def _(sums: Tensor, state: Tensor, memory: Tensor, *_others: Any) -> Any:
+    out = sums.new_empty(*sums.shape[:2], state.shape[-1])
+    return out, torch.empty_like(state), torch.empty_like(memory)
 
 
 def fits_recurrent(module: nn.Module) -> bool:

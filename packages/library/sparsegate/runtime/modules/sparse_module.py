@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from ..compiled import INFERENCE_ONLY
+from .deferred import Deferred
 from .kept import Kept
 
 
@@ -38,6 +40,18 @@ class SparseModule(nn.Module):
         """The matrix of this name with its zeros, as the ordinary layer has it."""
         weight = self.kept(name).dense()
         return weight.T.contiguous() if self.__dict__["_shapes"][name][1] else weight
+
+    def deferred(self, name: str) -> Tensor:
+        """The same; but nothing is computed for code that asks for a weight's type or shape only."""
+        if torch.compiler.is_compiling():
+            return self.dense_of(name)
+        shape, transposed = self.__dict__["_shapes"][name]
+        return Deferred(partial(self.dense_of, name), shape[::-1] if transposed else shape)
+
+    def hold_bias(self, bias: Tensor | None, name: str = "bias") -> None:
+        """Keeps a bias as a frozen parameter: code may ask a model for its first one."""
+        kept = None if bias is None else nn.Parameter(bias.detach().clone(), requires_grad=False)
+        self.register_parameter(name, kept)
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         for name in self.__dict__.get("_shapes", {}):
@@ -79,8 +93,13 @@ class SparseModule(nn.Module):
         return self
 
 
-def check_input(x: Tensor, size: int, wanted: int) -> None:
-    """Raises ValueError for an input that the kernels cannot read."""
+def checked(x: Tensor, size: int, wanted: int) -> Tensor:
+    """The input as the kernels read it; raises ValueError for one that they cannot read.
+
+    Under autocast, inputs of other types become float32, as in torch's own layers of that type.
+    """
+    if x.is_floating_point() and torch.is_autocast_enabled("cpu") and x.is_cpu:
+        x = x.float()
     if x.dtype != torch.float32 or not x.is_cpu or size != wanted:
         raise ValueError(
             f"expected float32 inputs on the CPU with {wanted} features, got {x.dtype} on {x.device} of shape "
@@ -88,3 +107,4 @@ def check_input(x: Tensor, size: int, wanted: int) -> None:
         )
     if torch.is_grad_enabled() and x.requires_grad:
         raise RuntimeError(INFERENCE_ONLY)
+    return x

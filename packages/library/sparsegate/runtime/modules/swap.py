@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -10,16 +9,26 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.parametrize import (
+    is_parametrized,
+    type_before_parametrizations,
+)
+
+from sparsegate.graph import check_runs
 
 from ..measure import interleaved
 from .attention import SparseAttention, fits_attention
 from .conv import SparseConv
+from .duplicate import duplicated
 from .linear import SparseLinear
 from .recurrent import SparseRecurrent, fits_recurrent
 from .sparse_module import SparseModule
+from .transposed import SparseTransposed
 
 WORTH_TRYING = 0.3
 """Layers with fewer zeros than this stay dense without being measured."""
+LIKELY = 0.7
+"""Layers with this many zeros are nearly always faster without them."""
 SECONDS = 0.05
 """Time for each distinct layer, dense and sparse."""
 
@@ -39,41 +48,70 @@ class Swap:
     """Why the layer stayed with torch without being measured."""
 
 
+FORMS: dict[type[nn.Module], Callable[[Any], SparseModule]] = {
+    nn.Linear: SparseLinear.of,
+    nn.Conv1d: SparseConv.of,
+    nn.Conv2d: SparseConv.of,
+    nn.ConvTranspose1d: SparseTransposed.of,
+    nn.ConvTranspose2d: SparseTransposed.of,
+}
+"""Layers with one weight; classes made of them count too, if their forward is the same."""
+
+
 def sparse_form(module: nn.Module) -> Callable[[Any], SparseModule] | str:
     """How to make the sparse form of a layer, or why there is none.
 
     >>> sparse_form(nn.Bilinear(2, 2, 2))
     'Bilinear has no sparse form'
     """
-    kind = type(module)
-    if kind is nn.Linear or _is_conv1d_of_transformers(module):
+    kind = type_before_parametrizations(module)  # type: ignore[no-untyped-call]
+    for ordinary, form in FORMS.items():
+        if issubclass(kind, ordinary) and _computes_like(kind, ordinary):
+            return form
+    if _is_conv1d_of_transformers(module):
         return SparseLinear.of
-    if kind in (nn.Conv1d, nn.Conv2d):
-        return SparseConv.of
     if isinstance(module, nn.RNNBase):
         return SparseRecurrent.of if fits_recurrent(module) else "recurrent layers with projections"
     if kind is nn.MultiheadAttention:
         return SparseAttention.of if fits_attention(module) else "attention with added keys"
+    if isinstance(module, nn.Embedding | nn.EmbeddingBag):
+        return "it looks rows up and multiplies nothing"
     return f"{kind.__name__} has no sparse form"
 
 
+def _computes_like(kind: type[nn.Module], ordinary: type[nn.Module]) -> bool:
+    """Whether a class has the methods with which an ordinary layer computes."""
+    methods = ("forward", "_conv_forward", "__call__")
+    return all(getattr(kind, name, None) is getattr(ordinary, name, None) for name in methods)
+
+
 def swapped(
-    model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, force: bool = False
+    model: nn.Module,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    *,
+    force: bool = False,
+    measure: bool = True,
 ) -> tuple[nn.Module, list[Swap]]:
     """A copy of the model whose layers are sparse where that was measured to be faster, and what became of each.
 
     The model's own code runs, so `generate`, hooks and outputs of any kind work as before. With `force`, every layer
-    that has a sparse form gets it.
+    that has a sparse form gets it. Without `measure`, layers with many zeros get it. A weight that a parametrization
+    computes becomes an ordinary one.
     """
-    made = copy.deepcopy(model).eval().requires_grad_(False)
+    made = duplicated(model).eval()
+    if not isinstance(made, torch.jit.ScriptModule):
+        made.requires_grad_(False)
+    for _, module in _layers(made):
+        _without_parametrizations_(module)
     inputs = _inputs(made, args, kwargs)
     report: list[Swap] = []
     measured: dict[Any, tuple[float, float]] = {}
     for name, module in _layers(made):
-        change = _decide(name, module, inputs.get(name), measured, force=force)
+        change = _decide(name, module, inputs.get(name), measured, force=force, measure=measure)
         report.append(change[0])
         if change[1] is not None:
-            made = _put(made, name, change[1])
+            made = _put(made, name, _with_hooks_of(module, change[1]))
     return made, report
 
 
@@ -84,12 +122,46 @@ def _layers(model: nn.Module) -> list[tuple[str, nn.Module]]:
     for name, module in model.named_modules():
         if any(name.startswith(prefix) for prefix in taken):
             continue
-        if sparse_form(module) in (SparseAttention.of,):
-            taken.append(f"{name}.")
-        weights = [p for p in module.parameters(recurse=False) if p.ndim > 1]
-        if weights and not isinstance(module, nn.Embedding | nn.EmbeddingBag):
+        own = [p for p in module.parameters(recurse=False) if p.ndim > 1]
+        if is_parametrized(module):
+            own = list(module.parameters())
+        if callable(sparse_form(module)):
+            taken.append(f"{name}." if name else "")
+        if own:
             found.append((name, module))
     return found
+
+
+def _without_parametrizations_(module: nn.Module) -> None:
+    """Keeps the weights that parametrizations compute as ordinary ones, in place.
+
+    Differs from torch's function, which changes the class, and with it the module that this one is a copy of.
+    """
+    if not (is_parametrized(module) and callable(sparse_form(module))):
+        return
+    names = list(module.parametrizations)  # type: ignore[arg-type,union-attr]
+    values = {name: getattr(module, name).detach().clone() for name in names}
+    module.__class__ = type_before_parametrizations(module)  # type: ignore[no-untyped-call]
+    del module._modules["parametrizations"]
+    for name, value in values.items():
+        module.register_parameter(name, nn.Parameter(value, requires_grad=False))
+
+
+def _with_hooks_of(module: nn.Module, layer: nn.Module) -> nn.Module:
+    """The sparse layer with the hooks of the ordinary one."""
+    for name, hooks in vars(module).items():
+        if name in HOOKS:
+            layer.__dict__[name] = hooks
+    return layer
+
+
+HOOKS = (
+    "_forward_hooks",
+    "_forward_hooks_with_kwargs",
+    "_forward_hooks_always_called",
+    "_forward_pre_hooks",
+    "_forward_pre_hooks_with_kwargs",
+)
 
 
 def _decide(
@@ -99,14 +171,17 @@ def _decide(
     measured: dict[Any, tuple[float, float]],
     *,
     force: bool,
+    measure: bool = True,
 ) -> tuple[Swap, nn.Module | None]:
     """What becomes of a layer, and its sparse form if that takes its place."""
     kind, zeros, form = type(module).__name__, _sparsity(module), sparse_form(module)
     if reason := _why_left(module, zeros, given, force=force):
         return Swap(name, kind, zeros, "dense", reason=reason), None
+    if not measure and zeros < LIKELY:
+        return Swap(name, kind, zeros, "dense", reason=f"less than {LIKELY:.0%} zeros"), None
     assert callable(form)
     layer = form(module).eval()
-    if force:
+    if force or not measure:
         return Swap(name, kind, zeros, "sparse"), layer
     key = (kind, repr([p.shape for p in module.parameters()]), round(zeros, 2), _shapes(given))
     if key not in measured:
@@ -127,8 +202,10 @@ def _why_left(module: nn.Module, zeros: float, given: Any, *, force: bool) -> st
         return "sparse layers are float32 on the CPU"
     if not all(bool(weight.isfinite().all()) for weight in weights):
         return "its weights contain NaN or infinity"
-    if module._forward_hooks or module._forward_pre_hooks:
-        return "it has hooks"
+    if callable(vars(module).get("forward")):
+        return "its forward was replaced"
+    if form in FORMS.values() and "weight" not in module._parameters:
+        return "its weight is computed by a hook"
     if zeros < WORTH_TRYING and not force:
         return f"less than {WORTH_TRYING:.0%} zeros"
     return "the example does not reach it" if given is None and not force else ""
@@ -169,7 +246,7 @@ def _inputs(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) 
     ]
     try:
         with torch.no_grad():
-            model(*args, **kwargs)
+            check_runs(model, args, kwargs)
     finally:
         for handle in handles:
             handle.remove()

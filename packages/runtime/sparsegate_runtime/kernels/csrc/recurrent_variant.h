@@ -97,7 +97,7 @@ TARGET void NAME(sg_steps_single)(const Sequence *call, int64_t first, int64_t c
     for (int64_t t = 0; t < call->steps; t++) {
         const int64_t step = call->reverse ? call->steps - 1 - t : t;
         memcpy(in, call->in + step * call->in_step + first * call->in_image, (size_t)rows * sizeof(float));
-        NAME(slices)(&net->matrix, 0, net->matrix.slices.num_slices, state, sums);
+        NAME(slices)(&net->matrix.slices, net->matrix.bias, net->matrix.relu, 0, net->matrix.slices.num_slices, state, sums, 1);
         NAME(steps_of)(net->cell, hidden, hidden, in, sums, state, memory);
         memcpy(call->out + step * call->out_step + first * call->out_image, state, (size_t)hidden * sizeof(float));
     }

@@ -7,6 +7,16 @@
 #define LEAST(word, i) ((word) >> (48 - 16 * (i)) & 65535)
 #endif
 
+INLINE int64_t NAME(split_slices)(const Slices *slices, int64_t part, int64_t num_parts)
+{
+    int64_t wanted = slices->start[slices->num_slices] * part / num_parts, s = 0;
+    if (part == num_parts)
+        return slices->num_slices;
+    while (s < slices->num_slices && slices->start[s] < wanted)
+        s++;
+    return s;
+}
+
 typedef float Quad __attribute__((vector_size(16), aligned(4)));
 
 /* The inputs of four rows. One load reads their four columns, and the weights are multiplied four at a
@@ -25,9 +35,9 @@ INLINE Quad NAME(weights)(const float *value)
 }
 
 /* Slices of eight rows: eight sums in two registers for even steps, and two more registers for odd steps. */
-TARGET static void NAME(slices)(const Layer *layer, int64_t s0, int64_t s1, const float *x, float *out)
+TARGET static void NAME(slices)(const Slices *slices, const float *bias, int64_t relu, int64_t s0, int64_t s1,
+                                const float *x, float *out, int64_t out_step)
 {
-    const Slices *slices = &layer->slices;
     for (int64_t s = s0; s < s1; s++) {
         Quad low = {0}, high = {0}, odd_low = {0}, odd_high = {0};
         const float *value = slices->value + 8 * (int64_t)slices->start[s];
@@ -52,8 +62,8 @@ TARGET static void NAME(slices)(const Layer *layer, int64_t s0, int64_t s1, cons
             int32_t row = slices->row[8 * s + i];
             if (row < 0)
                 continue;
-            float all = (i < 4 ? low[i] : high[i - 4]) + layer->bias[row];
-            out[row] = layer->relu && all < 0 ? 0 : all;
+            float all = (i < 4 ? low[i] : high[i - 4]) + bias[row];
+            out[row * out_step] = relu && all < 0 ? 0 : all;
         }
     }
 }

@@ -1,135 +1,11 @@
-/* The micro-kernel and the kernels that use it, for one kind of processor.
+/* Kernels of chains, Winograd convolutions and recurrent layers, for one kind of processor.
  *
  * Included once for each kind, with NAME(x), TARGET (a function attribute or nothing), MAX_TILE (vectors
  * that fit into the registers), LARGER(one, two) and STORE_FIRST(to, vector, count) defined. All kernels
  * have one form: acc[t] += value[k] * x[offset[k] + 16 t], for t in a tile of vectors that stay in
  * registers along a row's weights.
  */
-#include <math.h>
-#include <string.h>
-
-#include "chain.h"
-
-#if defined(__clang__)
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 32")
-#endif
-#define INLINE TARGET static inline __attribute__((always_inline))
-#define BARRIER(task)                                                                                        \
-    if ((task)->num_parts > 1) {                                                                             \
-        _Pragma("omp barrier")                                                                               \
-    }
-
-/* A step of the transposition of sixteen vectors of sixteen: swaps lanes of pairs of vectors DISTANCE
- * apart. */
-#define SWAP(a, b, DISTANCE, LOW, HIGH)                                                                      \
-    UNROLL for (int i = 0; i < LANES; i++) if (!(i & DISTANCE))                                              \
-    {                                                                                                        \
-        b[i] = __builtin_shufflevector(a[i], a[i + DISTANCE], LOW);                                          \
-        b[i + DISTANCE] = __builtin_shufflevector(a[i], a[i + DISTANCE], HIGH);                              \
-    }
-#define TRANSPOSE(a, b)                                                                                      \
-    SWAP(a, b, 1, LOW_1, HIGH_1) SWAP(b, a, 2, LOW_2, HIGH_2) SWAP(a, b, 4, LOW_4, HIGH_4) SWAP(b, a, 8, LOW_8, HIGH_8)
-#define EVEN 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30
-#define ODD 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31
-#define LOW_1 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30
-#define HIGH_1 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31
-#define LOW_2 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29
-#define HIGH_2 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31
-#define LOW_4 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27
-#define HIGH_4 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31
-#define LOW_8 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23
-#define HIGH_8 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31
-
-typedef float Vector __attribute__((vector_size(4 * LANES), aligned(4)));
-typedef int32_t Bits __attribute__((vector_size(4 * LANES), aligned(4)));
-
-/* What happens to a finished sum. */
-typedef struct {
-    float least;           /* the lower bound: zero for a ReLU */
-    const int32_t *inside; /* a mask that sets lanes to zero, or NULL */
-} End;
-
-INLINE Vector NAME(all)(float value)
-{
-    return value - (Vector){0};
-}
-
-INLINE const Vector *NAME(at)(const float *base, int64_t bytes)
-{
-    return (const Vector *)(const void *)((const char *)base + bytes);
-}
-
-/* Rows r0 .. r1 of one block of columns, on `tile` vectors of x: sums go to out + r * out_step, start at
- * the bias in the first block, and are finished as `end` says. A small tile uses several accumulators per
- * vector, so that a weight need not wait for the one before. */
-INLINE void NAME(tile)(const int tile, const Rows *rows, const int64_t num_rows, int64_t block, int64_t r0, int64_t r1,
-                       const float *x, const float *bias, const End *end, float *out, int64_t out_step)
-{
-    const int chains = tile >= 4 ? 1 : tile >= 2 ? 2 : 4;
-    const int32_t *start = rows->start + block * (num_rows + 1);
-    const int32_t *offset = rows->offset;
-    const float *value = rows->value;
-    for (int64_t r = r0; r < r1; r++) {
-        Vector *to = (Vector *)(void *)(out + (r - r0) * out_step);
-        Vector sum[MAX_TILE < 6 ? 6 : MAX_TILE];
-        UNROLL for (int t = 0; t < tile; t++) sum[t] = block ? to[t] : NAME(all)(bias[r]);
-        UNROLL for (int t = tile; t < tile * chains; t++) sum[t] = NAME(all)(0);
-        int32_t k = start[r], after = start[r + 1];
-        for (; k + chains <= after; k += chains) {
-            UNROLL for (int c = 0; c < chains; c++)
-            {
-                const Vector *from = NAME(at)(x, offset[k + c]);
-                const Vector weight = NAME(all)(value[k + c]);
-                UNROLL for (int t = 0; t < tile; t++) sum[c * tile + t] += weight * from[t];
-            }
-        }
-        for (; k < after; k++) {
-            const Vector *from = NAME(at)(x, offset[k]);
-            const Vector weight = NAME(all)(value[k]);
-            UNROLL for (int t = 0; t < tile; t++) sum[t] += weight * from[t];
-        }
-        UNROLL for (int c = 1; c < chains; c++)
-        {
-            UNROLL for (int t = 0; t < tile; t++) sum[t] += sum[c * tile + t];
-        }
-        if (end && end->inside) {
-            const Bits *inside = (const Bits *)(const void *)end->inside;
-            UNROLL for (int t = 0; t < tile; t++) to[t] = (Vector)((Bits)LARGER(NAME(all)(end->least), sum[t]) & inside[t]);
-        } else if (end) {
-            /* keeps a NaN */
-            UNROLL for (int t = 0; t < tile; t++) to[t] = LARGER(NAME(all)(end->least), sum[t]);
-        } else {
-            UNROLL for (int t = 0; t < tile; t++) to[t] = sum[t];
-        }
-    }
-}
-
-#define CASE(T)                                                                                                    \
-    case T:                                                                                                        \
-        NAME(tile)(T <= MAX_TILE ? T : 1, rows, num_rows, b, r0, r1, x, bias, b == last ? end : 0, out, out_step); \
-        break;
-
-/* All blocks of columns in order, so that all rows use a block's inputs while they are in the cache. */
-TARGET static void NAME(rows)(int64_t tile, const Rows *rows, int64_t num_rows, int64_t r0, int64_t r1, const float *x,
-                              const float *bias, const End *end, float *out, int64_t out_step)
-{
-    for (int64_t b = 0, last = rows->num_blocks - 1; b <= last; b++) {
-        switch (tile) {
-            CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) CASE(9) CASE(10) CASE(11) CASE(12) CASE(13)
-            CASE(14) CASE(15) CASE(16) CASE(17) CASE(18) CASE(19) CASE(20) CASE(21) CASE(22) CASE(23) CASE(24) CASE(25)
-            CASE(26) CASE(27) CASE(28)
-        }
-    }
-}
-
-/* The width of the next tile: `vectors` are split into nearly equal tiles. */
-INLINE int64_t NAME(tile_for)(int64_t vectors)
-{
-    int64_t num_tiles = (vectors + MAX_TILE - 1) / MAX_TILE;
-    return (vectors + num_tiles - 1) / num_tiles;
-}
+#include "tile.h"
 
 /* The index of pixel (y, x) of channel c in the padded input of a layer; without a next layer, pixels are
  * contiguous. */
@@ -142,32 +18,6 @@ INLINE int64_t NAME(place)(const Layer *next, int64_t height, int64_t width, int
         return (c * next->height + py) * next->width + px;
     int64_t phase = (c * next->stride_y + py % next->stride_y) * next->stride_x + px % next->stride_x;
     return (phase * next->height + py / next->stride_y) * next->width + px / next->stride_x;
-}
-
-/* This thread's rows: they have about the same number of weights for every thread. */
-INLINE int64_t NAME(split)(const Layer *layer, int64_t part, int64_t num_parts)
-{
-    int64_t wanted = layer->work[layer->rows] * part / num_parts, low = 0, high = layer->rows;
-    if (part == num_parts)
-        return layer->rows;
-    while (low < high) {
-        int64_t middle = (low + high) / 2;
-        if (layer->work[middle] < wanted)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-INLINE int64_t NAME(split_slices)(const Slices *slices, int64_t part, int64_t num_parts)
-{
-    int64_t wanted = slices->start[slices->num_slices] * part / num_parts, s = 0;
-    if (part == num_parts)
-        return slices->num_slices;
-    while (s < slices->num_slices && slices->start[s] < wanted)
-        s++;
-    return s;
 }
 
 /* The lower bound of a layer's outputs. */
@@ -299,8 +149,8 @@ TARGET void NAME(sg_panel)(const Task *task)
         const Layer *layer = chain->layers + l, *next = l + 1 < chain->num_layers ? layer + 1 : 0;
         const float *in = task->buffer[l % 2];
         float *out = task->buffer[(l + 1) % 2];
-        int64_t r0 = NAME(split)(layer, task->part, task->num_parts);
-        int64_t r1 = NAME(split)(layer, task->part + 1, task->num_parts);
+        int64_t r0 = NAME(split)(layer->work, layer->rows, task->part, task->num_parts);
+        int64_t r1 = NAME(split)(layer->work, layer->rows, task->part + 1, task->num_parts);
         BARRIER(task) /* no thread reads the buffer any more, so it can be cleared */
         if (task->part == 0)
             NAME(clear)(next, out, lanes, 1);
@@ -340,10 +190,10 @@ TARGET void NAME(sg_single)(const Task *task)
         if (layer->is_linear) {
             int64_t s0 = NAME(split_slices)(&layer->slices, task->part, task->num_parts);
             int64_t s1 = NAME(split_slices)(&layer->slices, task->part + 1, task->num_parts);
-            NAME(slices)(layer, s0, s1, in, out);
+            NAME(slices)(&layer->slices, layer->bias, layer->relu, s0, s1, in, out, 1);
         } else {
-            int64_t r0 = NAME(split)(layer, task->part, task->num_parts);
-            int64_t r1 = NAME(split)(layer, task->part + 1, task->num_parts);
+            int64_t r0 = NAME(split)(layer->work, layer->rows, task->part, task->num_parts);
+            int64_t r1 = NAME(split)(layer->work, layer->rows, task->part + 1, task->num_parts);
             NAME(single_conv)(layer, next, r0, r1, in, task->sums, out);
         }
     }

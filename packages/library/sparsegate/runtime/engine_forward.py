@@ -1,0 +1,162 @@
+"""The forward of a model by the engine, planned for each shape of its inputs when it first comes."""
+
+from __future__ import annotations
+
+import copy
+import threading
+import warnings
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils import _pytree
+
+from sparsegate_runtime.engine import UnplannedError
+
+from .compiled import INFERENCE_ONLY
+from .grouped import Grouped, fastest
+from .modules import duplicated
+from .planned import TYPES, Planned
+
+MOST_PLANS = 16
+"""Shapes that are planned; inputs of further shapes run by the model's own code."""
+
+
+class EngineForward:
+    """Takes the place of a module's forward.
+
+    Inputs that the engine cannot take (other types, caches, further shapes than `MOST_PLANS`), calls from compilers and
+    modules with hooks inside run by the module's own forward.
+    """
+
+    def __init__(self, module: nn.Module, skeleton: nn.Module) -> None:
+        self._begin(module, skeleton)
+        for inner in module.modules():
+            inner.register_load_state_dict_post_hook(self._loaded)  # type: ignore[no-untyped-call]
+
+    def _begin(self, module: nn.Module, skeleton: nn.Module) -> None:
+        self.module, self.skeleton = module, skeleton
+        self.plans: dict[Any, Grouped | None] = {}
+        self._lock = threading.Lock()
+        self._hooks: list[Any] | None = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The module's output."""
+        if torch.compiler.is_compiling() or torch._C._is_tracing():
+            return type(self.module).forward(self.module, *args, **kwargs)
+        leaves, structure = _flat((args, kwargs))
+        planned = self._planned(leaves, structure, args, kwargs)
+        if planned is None:
+            return type(self.module).forward(self.module, *args, **kwargs)
+        if torch.is_grad_enabled() and any(_wants_gradient(leaf) for leaf in leaves):
+            raise RuntimeError(INFERENCE_ONLY)
+        with torch.no_grad():
+            return planned(leaves)
+
+    def key(self, args: Any, kwargs: Any) -> Any:
+        """What the plan for these inputs depends on."""
+        leaves, structure = _flat((tuple(args), dict(kwargs)))
+        return (*(_key(leaf) for leaf in leaves), structure)
+
+    def _planned(self, leaves: list[Any], structure: Any, args: Any, kwargs: Any) -> Grouped | None:
+        key = (*(_key(leaf) for leaf in leaves), structure)
+        if None in key or _is_cast() or self._is_hooked():
+            return None
+        if key not in self.plans:
+            with self._lock:
+                if key not in self.plans:
+                    self.plans[key] = self._plan(args, kwargs)
+        return self.plans[key]
+
+    def _plan(self, args: Any, kwargs: Any) -> Grouped | None:
+        if len(self.plans) >= MOST_PLANS:
+            return None
+        try:
+            return self.plan(args, kwargs)
+        except Exception as error:  # the module's own code runs instead
+            warnings.warn(
+                f"inputs of these shapes run by the model's own code: {error}", stacklevel=4
+            )
+            return None
+
+    def plan(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Grouped:
+        """The plan for inputs like these."""
+        dense = whole(self.skeleton, self.module)
+        if args and kwargs:
+            raise UnplannedError("it was called with positional and keyword arguments")
+        with torch.no_grad():
+            return fastest(partial(Planned.of, dense), kwargs or tuple(args))
+
+    def _is_hooked(self) -> bool:
+        """Whether a module inside has hooks, which the engine would not call."""
+        if self._hooks is None:
+            inner = [one for one in self.module.modules() if one is not self.module]
+            kinds = ("_forward_hooks", "_forward_pre_hooks")
+            self._hooks = [getattr(one, kind) for one in inner for kind in kinds]
+        return any(self._hooks)
+
+    def _loaded(self, *_: Any) -> None:
+        """Plans again, with the weights that the module has now."""
+        self.plans.clear()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> EngineForward:
+        made = memo[id(self)] = EngineForward.__new__(EngineForward)
+        made._begin(copy.deepcopy(self.module, memo), copy.deepcopy(self.skeleton, memo))
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"module": self.module, "skeleton": self.skeleton}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._begin(state["module"], state["skeleton"])
+
+
+def skeleton_of(model: nn.Module) -> nn.Module:
+    """A copy of a model whose parameters have shapes and no values."""
+    made = duplicated(model).eval()
+    for module in made.modules():
+        for name, parameter in module._parameters.items():
+            if parameter is not None:
+                empty = torch.empty_like(parameter, device="meta")
+                module._parameters[name] = nn.Parameter(empty, requires_grad=False)
+    return made
+
+
+def whole(skeleton: nn.Module, module: nn.Module) -> nn.Module:
+    """The skeleton with the weights of a module, zeros included."""
+    made = duplicated(skeleton)
+    made.load_state_dict(module.state_dict(), strict=False, assign=True)
+    left = [name for name, parameter in made.named_parameters() if parameter.is_meta]
+    if left:
+        raise UnplannedError(f"{left[0]} is not in the state dict")
+    return made.eval().requires_grad_(False)
+
+
+def _flat(given: Any) -> tuple[list[Any], Any]:
+    """Tensors and numbers in tuples, lists and dicts; whatever else there is, such as caches, stays whole."""
+    return _pytree.tree_flatten(given, is_leaf=lambda one: type(one) not in (tuple, list, dict))
+
+
+def _key(leaf: Any) -> Any:
+    """What a plan depends on; None for what the engine cannot take."""
+    if isinstance(leaf, Tensor):
+        plain = leaf.is_cpu and leaf.layout == torch.strided and leaf.numel() and not leaf.is_neg()
+        if (
+            not plain
+            or leaf.dtype not in TYPES.values()
+            or type(leaf) not in (Tensor, nn.Parameter)
+        ):
+            return None
+        return tuple(leaf.shape), leaf.dtype
+    if leaf is None or isinstance(leaf, bool | int | float | str):
+        return "value", leaf
+    return None
+
+
+def _wants_gradient(leaf: Any) -> bool:
+    return isinstance(leaf, Tensor) and leaf.requires_grad
+
+
+def _is_cast() -> bool:
+    return bool(torch.is_autocast_enabled("cpu"))

@@ -1,0 +1,50 @@
+"""Copies models, those of classes that cannot be copied too."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from torch import nn
+
+
+def duplicated(model: nn.Module) -> nn.Module:
+    """A copy in which modules can be exchanged while the model stays the same.
+
+    >>> import threading
+    >>> model = nn.Linear(2, 1)
+    >>> model.lock = threading.Lock()  # cannot be copied
+    >>> duplicated(model).lock is model.lock
+    True
+
+    Where a model refuses to be copied, its modules are copied one by one: they share their tensors, and whatever else
+    cannot be copied, with the model.
+    """
+    try:
+        return copy.deepcopy(model)
+    except Exception:  # a class may refuse for any reason
+        return _by_module(model)
+
+
+def _by_module(model: nn.Module) -> nn.Module:
+    """A copy of every module, with the same tensors inside."""
+    made: dict[int, Any] = {}
+    for module in model.modules():
+        made[id(module)] = type(module).__new__(type(module))
+    for module in model.modules():
+        mine = made[id(module)]
+        for name, value in vars(module).items():
+            mine.__dict__[name] = _attribute(value, made)
+        for name, child in module._modules.items():
+            mine.__dict__["_modules"][name] = made.get(id(child))
+    return made[id(model)]  # type: ignore[no-any-return]
+
+
+def _attribute(value: Any, made: dict[int, Any]) -> Any:
+    """A module's attribute with modules in it replaced by their copies, one container deep."""
+    if isinstance(value, nn.Module):
+        return made.get(id(value), value)
+    if isinstance(value, list | tuple) and any(isinstance(one, nn.Module) for one in value):
+        items = [made.get(id(one), one) for one in value]
+        return tuple(items) if isinstance(value, tuple) else items
+    return copy.copy(value) if isinstance(value, dict | list | set) else value

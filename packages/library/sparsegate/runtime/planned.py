@@ -1,0 +1,149 @@
+"""A captured model, planned for inputs of certain shapes and run by the engine."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, fx
+from torch.utils import _pytree
+
+from sparsegate.graph import Example, Graph, Other, capture
+from sparsegate_runtime.engine import Memory, Plan
+from sparsegate_runtime.engine import Tensor as Place
+from sparsegate_runtime.engine import network as n
+
+from .translate import translated
+
+TYPES = {"float32": torch.float32, "int64": torch.int64, "bool": torch.bool}
+
+
+class Planned:
+    """What a model computes for inputs of these shapes; several threads may call it at once."""
+
+    def __init__(self, graph: Graph) -> None:
+        network, self.left = translated(graph)
+        """The operators that torch runs."""
+        self.plan = Plan(network)
+        self.inputs = network.inputs
+        self.is_chain = _is_chain(graph)
+        """Whether every operation reads the one before, and nothing else."""
+        self._outputs = [isinstance(one, fx.Node) for one in graph.returned]
+        self._fixed = [None if isinstance(one, fx.Node) else one for one in graph.returned]
+        self._structure = graph.structure
+        self._keep = graph.operations  # owns the operators that torch runs
+        self._local = threading.local()
+
+    @classmethod
+    def of(cls, model: torch.nn.Module, example: Example) -> Planned:
+        """Captures and plans a model.
+
+        Raises:
+            ValueError: the model cannot be captured, or its forward changes its buffers.
+
+        """
+        graph = capture(model, example)
+        if graph.changed:
+            raise ValueError(f"its forward changes {graph.changed[0]}")
+        return cls(graph)
+
+    def __call__(self, leaves: Sequence[Any], groups: int = 1) -> Any:
+        """The outputs in the model's structure, from the tensors of the inputs in order.
+
+        With several groups, the inputs have that many times as many images as the plan, which runs
+        once for each group.
+        """
+        threads = torch.get_num_threads()
+        memory = self._memory(threads)
+        given = [leaves[one.index].contiguous() for one in self.inputs]
+        outputs = [_room(one.shape, groups) for one in self.plan.outputs]
+        for group in range(groups):
+            self.plan.run(
+                memory,
+                [_part(one, group, groups) for one in given],
+                [_part(one, group, groups) for one in outputs],
+                threads=threads,
+                call=_call,
+            )
+            memory.results.clear()
+        found = iter(outputs)
+        returned = [
+            next(found) if is_tensor else fixed
+            for is_tensor, fixed in zip(self._outputs, self._fixed, strict=True)
+        ]
+        return _pytree.tree_unflatten(returned, self._structure)
+
+    def times(self, leaves: Sequence[Any], rounds: int = 5) -> dict[str, float]:
+        """Milliseconds of every layer, of other operations by kind, measured one step at a time."""
+        memory = self._memory(1)
+        given = [leaves[one.index].contiguous() for one in self.inputs]
+        outputs = [torch.empty(one.shape) for one in self.plan.outputs]
+        spent: dict[str, list[float]] = defaultdict(lambda: [0.0] * rounds)
+        names = [name or kind.lower().replace("_", " ") for kind, name, _ in self.plan.describe()]
+        for turn in range(rounds):
+            for title, seconds in self.plan.timed(memory, given, outputs, _call, names):
+                spent[title][turn] += 1e3 * seconds
+        memory.results.clear()
+        return {title: sorted(each)[rounds // 2] for title, each in spent.items()}
+
+    def _memory(self, threads: int) -> Memory:
+        found = self._local.__dict__.get("memory")
+        if found is None or found[0] != threads:
+            found = self._local.memory = threads, self.plan.memory(threads)
+        made: Memory = found[1]
+        return made
+
+
+def _room(shape: Sequence[int], groups: int) -> Tensor:
+    """An output for several groups of images."""
+    return torch.empty(shape if groups == 1 else (groups * shape[0], *shape[1:]))
+
+
+def _part(tensor: Tensor, group: int, groups: int) -> int:
+    """The address of a group of images."""
+    return tensor.data_ptr() + group * tensor.nbytes // groups
+
+
+def _is_chain(graph: Graph) -> bool:
+    alone = all(len(node.inputs) <= 1 and not isinstance(node, Other) for node in graph.nodes)
+    return alone and all(len(readers) <= 1 for readers in graph.readers.values())
+
+
+def _call(node: n.External, sources: Sequence[Place], memory: Memory) -> int:
+    """Runs an operation by torch, on views of the engine's memory."""
+    result = node.run(*(_as_torch(one, memory) for one in sources))
+    result = _pytree.tree_map_only(Tensor, partial(_own, memory), result)
+    memory.results.append(result)
+    return result.data_ptr() if isinstance(result, Tensor) else len(memory.results)
+
+
+def _own(memory: Memory, result: Tensor) -> Tensor:
+    """A tensor without gaps in memory that the engine does not write to."""
+    begin = memory.addresses[0] or 0
+    if begin <= result.data_ptr() < begin + memory.arena.nbytes:
+        return result.clone(memory_format=torch.contiguous_format)
+    return result.contiguous()
+
+
+def _as_torch(place: Place, memory: Memory) -> Any:
+    """A view of the engine's memory; what is no tensor, or of another type, as it was made."""
+    buffer = place.buffer
+    address = memory.address(buffer)
+    if buffer.kind not in TYPES:
+        for result in memory.results:
+            if isinstance(result, Tensor) and result.data_ptr() == address:
+                return result
+        return memory.results[address - 1]
+    steps = zip(place.shape, place.strides, strict=True)
+    size = 1 + sum((count - 1) * stride for count, stride in steps if count)
+    dtype = np.dtype(buffer.kind)
+    begin = address + (buffer.offset + place.offset) * dtype.itemsize
+    raw = (ctypes.c_char * (max(1, size) * dtype.itemsize)).from_address(begin)
+    flat = torch.frombuffer(raw, dtype=TYPES[buffer.kind])
+    return flat.as_strided(place.shape, place.strides)

@@ -1,0 +1,242 @@
+"""Reads the operators of a captured model one by one; rules give the engine's nodes for each."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, fx
+
+from sparsegate.graph import Graph
+from sparsegate_runtime.engine import network as n
+
+KINDS = {torch.float32: "float32", torch.int64: "int64", torch.bool: "bool"}
+"""The types that the engine reads; tensors of others stay with torch."""
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """A call of an operator."""
+
+    node: fx.Node
+    name: str
+    """Without namespace and overload."""
+    arguments: dict[str, Any]
+    """By name, defaults included: nodes of torch.fx, numbers, lists."""
+    shape: tuple[int, ...]
+    dtype: torch.dtype | None
+
+    def __getitem__(self, name: str) -> Any:
+        return self.arguments[name]
+
+    def get(self, name: str, other: Any = None) -> Any:
+        """An argument, or something else if the operator has none of this name."""
+        return self.arguments.get(name, other)
+
+
+Rule = Callable[["Translator", Call], n.Node | None]
+"""Gives the node of a call; None if the engine cannot compute it."""
+
+
+class Translator:
+    """What has been read of a graph."""
+
+    def __init__(self, graph: Graph, rules: dict[str, Rule]) -> None:
+        self.graph, self.rules = graph, rules
+        self.nodes: dict[fx.Node, n.Node] = {}
+        self.made: list[n.Node] = []
+        self._constants: dict[fx.Node, n.Node] = {}
+        self._inputs = 0
+
+    def network(self) -> n.Network:
+        """The whole graph."""
+        for node in self.graph.operations.nodes:
+            if node.op == "output" or node in self.graph.constants:
+                continue
+            if node.op == "placeholder":
+                self._input(node)
+            else:
+                self.nodes[node] = self._read(node)
+        outputs = tuple(self.value(one) for one in self._returned())
+        return n.Network(self._needed(outputs), outputs)
+
+    def _returned(self) -> list[fx.Node]:
+        return [one for one in self.graph.returned if isinstance(one, fx.Node)]
+
+    def _input(self, node: fx.Node) -> None:
+        value = node.meta.get("val")
+        if isinstance(value, Tensor):
+            kind = KINDS.get(value.dtype, str(value.dtype))
+            made = n.Input(shape=_shape(value), index=self._inputs, kind=kind, name=node.name)
+            self.nodes[node] = self.add(made)
+        self._inputs += 1
+
+    def add(self, node: n.Node) -> n.Node:
+        """Takes a node into the network."""
+        self.made.append(node)
+        return node
+
+    def _needed(self, outputs: Sequence[n.Node]) -> tuple[n.Node, ...]:
+        wanted: set[n.Node] = set()
+        todo = list(outputs)
+        while todo:
+            node = todo.pop()
+            if node not in wanted:
+                wanted.add(node)
+                todo += node.inputs
+        inputs = [one for one in self.made if isinstance(one, n.Input) and one not in wanted]
+        return (*inputs, *(one for one in self.made if one in wanted))
+
+    # -- operators --------------------------------------------------------------------------------
+
+    def _read(self, node: fx.Node) -> n.Node:
+        value = node.meta.get("val")
+        schema = getattr(node.target, "_schema", None)
+        if node.target is operator.getitem:
+            return self._item(node)
+        if schema is None or not isinstance(value, Tensor):
+            return self.by_torch(node)
+        call = Call(
+            node,
+            schema.name.partition("::")[2],
+            _by_name(node, schema),
+            _shape(value),
+            value.dtype,
+        )
+        rule = self.rules.get(call.name)
+        made = rule(self, call) if rule and value.dtype == torch.float32 else None
+        return self.by_torch(node) if made is None else made
+
+    def _item(self, node: fx.Node) -> n.Node:
+        """One of the results of an operator."""
+        source, index = node.args
+        assert isinstance(source, fx.Node)
+        value = node.meta.get("val")
+        schema = getattr(source.target, "_schema", None)
+        if schema is not None and isinstance(value, Tensor) and value.dtype == torch.float32:
+            name = schema.name.partition("::")[2]
+            arguments = {**_by_name(source, schema), "index": index}
+            rule = self.rules.get(f"{name}.item")
+            call = Call(source, name, arguments, _shape(value), value.dtype)
+            made = rule(self, call) if rule else None
+            if made is not None:
+                return made
+        return self.by_torch(node)
+
+    def by_torch(self, node: fx.Node) -> n.Node:
+        """An operator that torch runs."""
+        value = node.meta.get("val")
+        reads = [one for one in dict.fromkeys(node.all_input_nodes) if one not in self.constants]
+        inputs = tuple(self.value(one) for one in reads)
+        shape = _shape(value) if isinstance(value, Tensor) else ()
+        kind = KINDS.get(value.dtype, str(value.dtype)) if isinstance(value, Tensor) else "tuple"
+        run = partial(_run, node, tuple(reads), self.graph.constant, self.constants)
+        return self.add(
+            n.External(inputs=inputs, shape=shape, run=run, kind=kind, name=str(node.target))
+        )
+
+    @property
+    def constants(self) -> frozenset[fx.Node]:
+        """The values that no input changes."""
+        return self.graph.constants
+
+    # -- values -----------------------------------------------------------------------------------
+
+    def value(self, node: fx.Node) -> n.Node:
+        """The node of a value; constants become nodes when they are read."""
+        if node in self.nodes:
+            return self.nodes[node]
+        if node not in self._constants:
+            array = self.array(node)
+            made = n.Constant(shape=array.shape, value=array, name=node.name)
+            self._constants[node] = self.add(made)
+        return self._constants[node]
+
+    def is_fixed(self, value: Any) -> bool:
+        """Whether a value is a tensor that no input changes."""
+        return isinstance(value, fx.Node) and value in self.constants
+
+    def array(self, node: fx.Node | None) -> NDArray[Any]:
+        """The values of a constant."""
+        assert node is not None
+        value = self.graph.constant(node)
+        return np.ascontiguousarray(value.detach().cpu().numpy())
+
+    def fixed(self, value: NDArray[Any], name: str = "") -> n.Node:
+        """A constant that a rule makes."""
+        array = np.ascontiguousarray(value, np.float32)
+        return self.add(n.Constant(shape=array.shape, value=array, name=name))
+
+    def floats(self, *values: Any) -> bool:
+        """Whether all of these are tensors of the type that the engine computes in."""
+        return all(
+            isinstance(one, fx.Node)
+            and isinstance(one.meta.get("val"), Tensor)
+            and one.meta["val"].dtype == torch.float32
+            for one in values
+        )
+
+    def layer_of(self, node: fx.Node | None) -> str:
+        """The name of the layer that owns a parameter."""
+        if node is None:
+            return ""
+        found = self.graph.name_of(node)
+        return found.rpartition(".")[0]
+
+    def reshape(self, node: n.Node, shape: Sequence[int]) -> n.Node:
+        """The same elements in another shape."""
+        if node.shape == tuple(shape):
+            return node
+        return self.add(n.Reshape(inputs=(node,), shape=tuple(shape)))
+
+    def permute(self, node: n.Node, dims: Sequence[int]) -> n.Node:
+        """The dimensions in another order."""
+        shape = tuple(node.shape[dim] for dim in dims)
+        return self.add(n.Permute(inputs=(node,), shape=shape, dimensions=tuple(dims)))
+
+
+def translated(graph: Graph) -> tuple[n.Network, list[str]]:
+    """The network of a graph, and the operators that are left to torch."""
+    from .layers import RULES as LAYERS
+    from .maps import RULES as MAPS
+    from .moves import RULES as MOVES
+    from .pools import RULES as POOLS
+
+    made = Translator(graph, {**LAYERS, **MAPS, **MOVES, **POOLS})
+    network = made.network()
+    torchs = [one.name for one in network.nodes if isinstance(one, n.External)]
+    return network, [name for name in torchs if name != str(operator.getitem)]
+
+
+def _run(
+    node: fx.Node,
+    reads: tuple[fx.Node, ...],
+    constant: Callable[[fx.Node], Any],
+    constants: frozenset[fx.Node],
+    *values: Any,
+) -> Any:
+    """What torch makes of these values."""
+    given = dict(zip(reads, values, strict=True))
+
+    def value(read: fx.Node) -> Any:
+        return constant(read) if read in constants else given[read]
+
+    args, kwargs = fx.map_arg((node.args, dict(node.kwargs)), value)
+    return node.target(*args, **kwargs)  # type: ignore[operator]
+
+
+def _shape(value: Tensor) -> tuple[int, ...]:
+    return tuple(int(size) for size in value.shape)
+
+
+def _by_name(node: fx.Node, schema: Any) -> dict[str, Any]:
+    """The arguments of an operator, those left out too."""
+    defaults = {one.name: one.default_value for one in schema.arguments if one.has_default_value()}
+    given = dict(zip((one.name for one in schema.arguments), node.args, strict=False))
+    return {**defaults, **given, **node.kwargs}

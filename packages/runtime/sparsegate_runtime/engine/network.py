@@ -1,0 +1,225 @@
+"""The operations of a network as the engine plans them: typed nodes over tensors of known shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .structures import Function
+
+Array = NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Node:
+    """CONTRACT A tensor that an operation computes from others."""
+
+    inputs: tuple[Node, ...] = field(default=(), repr=False)
+    shape: tuple[int, ...]
+    name: str = ""
+    """The layer that it stands for; empty for operations without weights."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Input(Node):
+    """A tensor that the caller passes, in the usual order of elements."""
+
+    index: int
+    kind: str = "float32"
+    """`float32`, `int64` or `bool`."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Constant(Node):
+    """A tensor that no input changes."""
+
+    value: NDArray[Any] = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class External(Node):
+    """An operation that the engine does not have; the caller runs it."""
+
+    run: Callable[..., Any] = field(repr=False)
+    """Takes the inputs, gives the tensor."""
+    kind: str = "float32"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Linear(Node):
+    """A matrix times the last dimension, plus a bias."""
+
+    weight: Array = field(repr=False)
+    bias: Array | None = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Conv(Node):
+    """A convolution over images [batch, channels, height, width], padded with zeros."""
+
+    weight: Array = field(repr=False)
+    """[outputs, inputs of a group, height, width]."""
+    bias: Array | None = field(repr=False)
+    stride: tuple[int, int]
+    padding: tuple[tuple[int, int], tuple[int, int]]
+    """Zeros before and after, for lines and pixels; negative numbers leave some out."""
+    dilation: tuple[int, int]
+    groups: int
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TransposedConv(Node):
+    """A transposed convolution over images; its weight is [inputs, outputs of a group, height, width]."""
+
+    weight: Array = field(repr=False)
+    bias: Array | None = field(repr=False)
+    stride: tuple[int, int]
+    padding: tuple[int, int]
+    dilation: tuple[int, int]
+    groups: int
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Map(Node):
+    """A function of elements of one or two tensors, which are broadcast as in numpy."""
+
+    function: Function
+    x: float = 0.0
+    y: float = 0.0
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Reshape(Node):
+    """The same elements, in the same order, in another shape."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Permute(Node):
+    """The same elements with the dimensions in another order."""
+
+    dimensions: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Slice(Node):
+    """Some positions of one dimension."""
+
+    dimension: int
+    start: int
+    step: int
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Expand(Node):
+    """Dimensions of size one repeated; new dimensions come first."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Join(Node):
+    """Tensors one after another along a dimension."""
+
+    dimension: int
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Pad(Node):
+    """More positions before and after, with a value; negative numbers leave some out."""
+
+    sides: tuple[tuple[int, int], ...]
+    """For every dimension."""
+    value: float
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LayerNorm(Node):
+    """Normalisation over the last dimension."""
+
+    weight: Array | None = field(repr=False)
+    bias: Array | None = field(repr=False)
+    eps: float
+    rms: bool = False
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GroupNorm(Node):
+    """Normalisation over groups of channels of an image [batch, channels, height, width]."""
+
+    weight: Array | None = field(repr=False)
+    bias: Array | None = field(repr=False)
+    eps: float
+    groups: int
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Softmax(Node):
+    """Softmax over one dimension."""
+
+    dimension: int
+    log: bool = False
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Product(Node):
+    """The matrix product of two activations over their last two dimensions, the others broadcast."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Attention(Node):
+    """Softmax(scale * q k^T + mask) v over [batch, heads, tokens, features]; a fourth input is the mask."""
+
+    causal: bool
+    scale: float
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Reduce(Node):
+    """The sum, mean, maximum or minimum over some dimensions, which are kept with size one."""
+
+    function: str
+    dimensions: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Pool(Node):
+    """The largest value or the mean of windows of images [batch, channels, height, width]."""
+
+    largest: bool
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    padding: tuple[int, int]
+    dilation: tuple[int, int]
+    counts_padding: bool = True
+    divisor: int | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Upsample(Node):
+    """Images interpolated to another size: for lines and pixels, two sources and the second's weight."""
+
+    lines: tuple[NDArray[np.int32], NDArray[np.int32], Array] = field(repr=False)
+    pixels: tuple[NDArray[np.int32], NDArray[np.int32], Array] = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Embedding(Node):
+    """Rows of a table, by the indices that are the input."""
+
+    table: Array = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """Operations in an order in which they can run, and what they compute for the caller."""
+
+    nodes: tuple[Node, ...]
+    outputs: tuple[Node, ...]
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """The tensors that the caller passes."""
+        found = [node for node in self.nodes if isinstance(node, Input)]
+        return tuple(sorted(found, key=lambda node: node.index))

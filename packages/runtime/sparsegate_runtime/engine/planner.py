@@ -1,0 +1,346 @@
+"""Lays out the tensors of a network and lowers its nodes to operations of the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from . import network as n
+from . import structures as c
+from .borders import Borders
+from .fuse import absorbed, groups
+from .network import Network, Node
+from .structures import Kind
+from .tensor import (
+    SLACK,
+    Buffer,
+    Positions,
+    Slots,
+    Tensor,
+    dense_strides,
+    rounded,
+    spaced,
+)
+
+
+@dataclass(eq=False)
+class Pending:
+    """An operation whose buffers are known, but not yet where they lie."""
+
+    kind: Kind | None
+    """None for an operation that the caller runs."""
+    make: Callable[[], c.Structure]
+    reads: tuple[Buffer, ...]
+    writes: tuple[Buffer, ...]
+    extent: int = 0
+    """Positions that steps may divide; 0 for operations that run whole."""
+    reach: tuple[int, int] = (0, 0)
+    """How far before and after a position it reads."""
+    name: str = ""
+    scratch: int = 0
+    external: n.External | None = None
+    tensors: tuple[Tensor, ...] = ()
+    """What an operation of the caller reads."""
+
+
+@dataclass(frozen=True, eq=False)
+class Phases:
+    """Images taken apart by the phases of a stride."""
+
+    tensor: Tensor
+    """[channels, images, ...]: the first phase."""
+    offsets: Any
+    """[taps] bytes from a position to the input of each tap."""
+
+
+class Planner:
+    """Lowers nodes one by one; `pending` is what it made."""
+
+    def __init__(self, network: Network, rules: Rules, *, variant: int) -> None:
+        self.network, self.rules, self.variant = network, rules, variant
+        self.borders = Borders(network)
+        self.groups = groups(network)
+        self.slots = Slots()
+        self.pending: list[Pending] = []
+        self.values: dict[Node, Tensor] = {}
+        self.inputs: list[Buffer] = []
+        self.outputs: list[Tensor] = []
+        skipped = absorbed(self.groups)
+        for node in network.nodes:
+            if node not in skipped:
+                self.values[node] = self.lower(node)
+        for node in network.outputs:
+            self._return(node)
+
+    # -- memory -----------------------------------------------------------------------------------
+
+    def allocate(
+        self,
+        shape: Sequence[int],
+        channel: int,
+        like: Tensor | None = None,
+        extent: int | None = None,
+    ) -> Tensor:
+        """A tensor in the arena: positions next to each other, one channel after another.
+
+        Args:
+            shape: its shape.
+            channel: the dimension of the channels.
+            like: a tensor of the same positions, whose distances it takes over.
+            extent: positions of a channel, if they are known.
+
+        """
+        shape = tuple(shape)
+        others = [dim for dim in range(len(shape)) if dim != channel]
+        strides = list(dense_strides(shape, [channel, *others]))
+        lead, border = 0, 0
+        if like is not None:
+            for dim in others:
+                strides[dim] = like.strides[dim]
+            lead, border = like.buffer.lead, like.buffer.extent
+        if extent is None:
+            found = Positions.of([shape[d] for d in others], [strides[d] for d in others])
+            assert found is not None
+            extent = found.extent
+        step = spaced(rounded(extent) + lead)
+        strides[channel] = step
+        buffer = Buffer(shape[channel] * step + lead + SLACK, lead=lead, extent=border)
+        return Tensor(buffer, lead, shape, tuple(strides))
+
+    def images(self, node: Node, shape: Sequence[int]) -> Tensor:
+        """A tensor [images, channels, height, width] on the grid of a node."""
+        grid = self.borders.grid(node)
+        grid.include(tuple(shape))
+        plane = grid.line * grid.lines
+        lead = rounded(grid.lead * grid.line)
+        extent = rounded(shape[0] * plane)
+        step = spaced(extent + lead)
+        buffer = Buffer(shape[1] * step + lead + SLACK, lead=lead, extent=shape[0] * plane)
+        return Tensor(buffer, lead, tuple(shape), (plane, step, grid.line, 1))
+
+    def constant(self, value: Any) -> Tensor:
+        """A tensor of fixed values in the usual order."""
+        array = np.ascontiguousarray(value)
+        padded = np.zeros(array.size + 16, array.dtype)
+        padded[: array.size] = array.reshape(-1)
+        buffer = self.slots.add(constant=padded, kind=str(array.dtype))
+        return Tensor(buffer, 0, array.shape, dense_strides(array.shape))
+
+    def emit(
+        self,
+        kind: Kind,
+        make: Callable[[], c.Structure],
+        reads: Sequence[Tensor],
+        out: Tensor,
+        **others: Any,
+    ) -> None:
+        """Adds an operation."""
+        buffers = tuple(dict.fromkeys(one.buffer for one in reads))
+        self.pending.append(Pending(kind, make, buffers, (out.buffer,), **others))
+
+    def copy(self, source: Tensor, out: Tensor) -> Tensor:
+        """Copies elements, whatever the strides."""
+        shape, strides = merged(out.shape, [source.strides, out.strides])
+
+        def make() -> c.Structure:
+            views = [view_of(one, own) for one, own in zip((source, out), strides, strict=True)]
+            return c.Copy(len(shape), c.DIMS(*shape), *views)
+
+        self.emit(Kind.COPY, make, [source], out)
+        return out
+
+    def arranged(self, source: Tensor, channel: int) -> Tensor:
+        """The tensor with its positions next to each other, copied if they are not."""
+        if source.buffer.slot == 0 and source.positions(channel) is not None:
+            return source
+        return self.copy(source, self.allocate(source.shape, channel))
+
+    def new(self, shape: Sequence[int], order: Sequence[int]) -> Tensor:
+        """A tensor in the arena without gaps, the last dimension of the order innermost."""
+        strides = dense_strides(shape, order)
+        buffer = Buffer(int(np.prod(shape, dtype=np.int64)) + SLACK)
+        return Tensor(buffer, 0, tuple(shape), strides)
+
+    def compact(self, source: Tensor) -> Tensor:
+        """A tensor like another in shape and order, without gaps."""
+        dims = range(len(source.shape))
+        return self.new(source.shape, sorted(dims, key=lambda dim: (-source.strides[dim], dim)))
+
+    def like_order(self, shape: Sequence[int], sources: Sequence[Tensor]) -> Tensor:
+        """A tensor whose dimensions lie in the order of the first of the sources in the arena."""
+        source = next((one for one in sources if not one.buffer.slot), sources[0])
+        strides = source.expand(shape).strides if len(source.shape) < len(shape) else source.strides
+        dims = range(len(shape))
+        channel, *_ = sorted(dims, key=lambda dim: (-strides[dim], dim)) or [0]
+        others = sorted(dims, key=lambda dim: (-strides[dim], dim))[1:]
+        if not shape:
+            return self.new(shape, ())
+        plain = self.new([shape[dim] for dim in others], range(len(others)))
+        extent = max(1, int(np.prod([shape[dim] for dim in others], dtype=np.int64)))
+        made = [0] * len(shape)
+        for dim, stride in zip(others, plain.strides, strict=True):
+            made[dim] = stride
+        made[channel] = spaced(rounded(extent)) if others else 1
+        buffer = Buffer(shape[channel] * made[channel] + SLACK)
+        return Tensor(buffer, 0, tuple(shape), tuple(made))
+
+    def on_grid(self, node: Node, source: Tensor) -> Tensor:
+        """Images copied to the grid of a node, with zeros around them."""
+        out = self.images(node, source.shape)
+        self._take_apart(
+            source,
+            out.permute((1, 0, 2, 3)),
+            (1, 1),
+            (0, 0),
+            (1, 1),
+            0,
+            0.0,
+            out.buffer.lead,
+            (source.shape[2], source.shape[3]),
+        )
+        out.buffer.is_clean = True
+        return out
+
+    def phases(
+        self,
+        node: Node,
+        taps: Sequence[int],
+        dilation: Sequence[int],
+        stride: Sequence[int],
+        before: Sequence[int],
+        fill: float,
+    ) -> Phases:
+        """The input of a strided convolution or pool, taken apart on the grid of the output."""
+        source = self.values[node.inputs[0]]
+        grid = self.borders.grid(node)
+        shifts, kinds = [], []
+        for axis in (0, 1):
+            reached = np.arange(taps[axis]) * dilation[axis]
+            kinds.append(reached % stride[axis])
+            shifts.append(reached // stride[axis])
+        counts = tuple(int(kind.max()) + 1 for kind in kinds)
+        sizes = tuple(node.shape[2 + axis] + int(shifts[axis].max()) for axis in (0, 1))
+        line, plane = grid.line, grid.line * grid.lines
+        phase = rounded(node.shape[0] * plane)
+        step = spaced(counts[0] * counts[1] * phase)
+        buffer = Buffer(source.shape[1] * step + SLACK + 2 * plane)
+        out = Tensor(buffer, 0, (source.shape[1], node.shape[0], 1, 1), (step, plane, line, 1))
+        self._take_apart(
+            source, out, stride, (-before[0], -before[1]), counts, phase, fill, 0, sizes
+        )
+        lines = kinds[0] * counts[1] * phase + shifts[0] * line
+        pixels = kinds[1] * phase + shifts[1]
+        offsets = (4 * (lines[:, None] + pixels[None, :])).reshape(-1).astype(np.int32)
+        return Phases(out, offsets)
+
+    def _take_apart(
+        self,
+        source: Tensor,
+        out: Tensor,
+        stride: Sequence[int],
+        first: Sequence[int],
+        counts: Sequence[int],
+        phase: int,
+        fill: float,
+        lead: int,
+        sizes: Sequence[int],
+    ) -> None:
+        images, channels, height, width = source.shape
+        step, plane, line, _ = out.strides
+
+        def make() -> c.Structure:
+            place = c.Place(out.buffer.slot, out.buffer.offset + out.offset - lead, step)
+            return c.Phases(
+                images, channels, height, width, source.view(),
+                stride[0], stride[1], first[0], first[1], counts[0], counts[1],
+                place, phase, lead, plane, line, sizes[0], sizes[1], fill, 0,
+            )  # fmt: skip
+
+        self.emit(Kind.PHASES, make, [source], out)
+
+    def call(self, node: n.External, sources: Sequence[Tensor]) -> Tensor:
+        """An operation that the caller runs; its result is a further buffer of the call."""
+        buffer = self.slots.add(kind=node.kind)
+        out = Tensor(buffer, 0, node.shape, dense_strides(node.shape))
+        reads = tuple(dict.fromkeys(one.buffer for one in sources))
+        self.pending.append(
+            Pending(None, c.Structure, reads, (buffer,), external=node, tensors=tuple(sources))
+        )
+        return out
+
+    def clear_lead(self, out: Tensor, channel: int) -> None:
+        """Zeros before the first image."""
+        lead = out.buffer.lead
+        if not lead:
+            return
+
+        def make() -> c.Structure:
+            place = out.place(channel)
+            place.offset -= lead
+            return c.Fill(out.shape[channel], place, 0.0, 0)
+
+        self.emit(Kind.FILL, make, [], out, extent=-lead)
+
+    # -- nodes ------------------------------------------------------------------------------------
+
+    def lower(self, node: Node) -> Tensor:
+        """The tensor of a node, and the operations that compute it."""
+        rule = self.rules.get(type(node))
+        if rule is None:
+            raise UnplannedError(type(node).__name__)
+        return rule(self, node)
+
+    def _return(self, node: Node) -> None:
+        value = self.values[node]
+        if value.buffer.constant is None and value.buffer.slot and self._is_plain(value):
+            self.outputs.append(value)
+            return
+        buffer = self.slots.add()
+        out = Tensor(buffer, 0, value.shape, dense_strides(value.shape))
+        self.outputs.append(self.copy(value, out))
+
+    def _is_plain(self, value: Tensor) -> bool:
+        return value.offset == 0 and value.strides == dense_strides(value.shape)
+
+
+class UnplannedError(ValueError):
+    """An operation that the engine cannot plan."""
+
+
+def merged(
+    shape: Sequence[int], strides: Sequence[Sequence[int]]
+) -> tuple[list[int], list[list[int]]]:
+    """Dimensions by the last tensor's strides, neighbours merged where all tensors allow it.
+
+    >>> merged((2, 3, 4), [(12, 4, 1), (12, 4, 1)])
+    ([24], [[1], [1]])
+    >>> merged((2, 3), [(1, 2), (3, 1)])
+    ([2, 3], [[1, 2], [3, 1]])
+    """
+    order = [dim for dim in range(len(shape)) if shape[dim] != 1]
+    order.sort(key=lambda dim: (-strides[-1][dim], dim))
+    sizes: list[int] = []
+    steps: list[list[int]] = [[] for _ in strides]
+    for dim in order:
+        pairs = list(zip(steps, strides, strict=True))
+        joins = bool(sizes) and all(own[-1] == one[dim] * shape[dim] for own, one in pairs)
+        for own, one in pairs:
+            own[-1:] = [one[dim]] if joins else [*own[-1:], one[dim]]
+        sizes[-1:] = [sizes[-1] * shape[dim]] if joins else [*sizes[-1:], shape[dim]]
+    if not sizes:
+        return [1], [[1] for _ in strides]
+    if len(sizes) > c.MOST_DIMS:
+        raise UnplannedError(f"a tensor of {len(sizes)} dimensions that lie apart")
+    return sizes, steps
+
+
+def view_of(tensor: Tensor, strides: Sequence[int]) -> c.View:
+    """The structure of C for a tensor whose dimensions were merged."""
+    return c.View(tensor.buffer.slot, tensor.buffer.offset + tensor.offset, c.DIMS(*strides))
+
+
+Rules = Mapping[type[Node], Callable[[Planner, Any], Tensor]]
+"""How the nodes of each class are lowered."""

@@ -1,0 +1,89 @@
+"""Lowers products of activations and attention."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import network as n
+from . import structures as c
+from .planner import Planner, UnplannedError
+from .structures import Kind
+from .tensor import Tensor
+
+
+def product(planner: Planner, node: n.Product) -> Tensor:
+    """A matrix product of two activations."""
+    a, b = (planner.values[read] for read in node.inputs)
+    leading = node.shape[:-2]
+    if len(leading) > 3:
+        raise UnplannedError(f"a matrix product over {len(leading)} leading dimensions")
+    rows, columns, inner = *node.shape[-2:], a.shape[-1]
+    a = a.expand((*leading, rows, inner))
+    if b.strides[-1] != 1 or b.buffer.slot:
+        b = planner.copy(b, planner.new(b.shape, range(len(b.shape))))
+    b = b.expand((*leading, inner, columns))
+    out = planner.new(node.shape, range(len(node.shape)))
+    missing = 3 - len(leading)
+
+    def view(one: Tensor) -> c.View:
+        made = one.view()
+        made.stride = c.DIMS(*[0] * missing, *one.strides)
+        return made
+
+    def make() -> c.Structure:
+        batch = (c.LONG * 3)(*[1] * missing, *leading)
+        return c.MatrixMultiply(batch, rows, inner, columns, view(a), view(b), view(out), 1.0)
+
+    planner.emit(Kind.MATRIX_MULTIPLY, make, [a, b], out)
+    return out
+
+
+def attention(planner: Planner, node: n.Attention) -> Tensor:
+    """Attention with its tokens next to each other."""
+    q, k, v = (_tokens(planner, planner.values[read]) for read in node.inputs[:3])
+    masked = len(node.inputs) > 3
+    mask = planner.values[node.inputs[3]] if masked else None
+    images, heads, queries, features = q.shape
+    keys, value_features = k.shape[2], v.shape[3]
+    by_feature = planner.allocate((images, queries, heads * value_features), 2)
+    split = by_feature.reshape((images, queries, heads, value_features))
+    assert split is not None
+    out = split.permute((0, 2, 1, 3))
+    if mask is not None:
+        mask = mask.expand((images, heads, queries, keys))
+
+    def view(one: Tensor) -> c.View:
+        made = one.view()
+        made.stride = c.DIMS(one.strides[0], one.strides[1], one.strides[3])
+        return made
+
+    def make() -> c.Structure:
+        kind = 0 if mask is None else 2 if mask.buffer.kind == "bool" else 1
+        return c.Attention(
+            images, heads, k.shape[1], queries, keys, features, value_features,
+            view(q), view(k), view(v), view(out),
+            c.View(-1) if mask is None else mask.view(),
+            kind, int(node.causal), node.scale,
+        )  # fmt: skip
+
+    reads = [q, k, v] if mask is None else [q, k, v, mask]
+    room = 64 * (keys + value_features + features) + 4096
+    planner.emit(Kind.ATTENTION, make, reads, out, scratch=min(room, 65_536))
+    return out
+
+
+def _tokens(planner: Planner, source: Tensor) -> Tensor:
+    """The tensor with its tokens next to each other."""
+    if source.strides[2] == 1 and source.buffer.slot == 0:
+        return source
+    images, heads, tokens, features = source.shape
+    by_feature = planner.allocate((images, tokens, heads * features), 2)
+    split = by_feature.reshape((images, tokens, heads, features))
+    assert split is not None
+    return planner.copy(source, split.permute((0, 2, 1, 3)))
+
+
+RULES: dict[type[n.Node], Any] = {
+    n.Product: product,
+    n.Attention: attention,
+}

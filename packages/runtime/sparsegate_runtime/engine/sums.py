@@ -1,0 +1,336 @@
+"""Lowers linear layers and convolutions: where their inputs lie, and the sums over kept weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import network as n
+from . import structures as c
+from .matrix import Rows, Slices, Weights, columns_in_block
+from .planner import Planner
+from .structures import Kind
+from .tensor import Tensor, rounded
+
+FEW = 3
+"""Positions up to which a matrix is multiplied by one vector after another."""
+MOST_COLUMNS = 2**16
+"""Columns that a matrix of slices can have."""
+WIDEST = {0: 6, 1: 6, 2: 28}
+"""Vectors of a tile, by variant."""
+DENSE = 0.7
+"""Kept weights from which a matrix without zeros in its kernel is faster."""
+
+FinishOf = Callable[[], c.Finish]
+
+
+@dataclass(frozen=True, eq=False)
+class Taps:
+    """What every row reads: a channel and a distance from the position, for each column of a weight."""
+
+    channel: NDArray[np.int64]
+    """[columns] within a group."""
+    offset: NDArray[np.int64]
+    """[columns] in floats, without the channel's."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """A product with a matrix, not finished yet."""
+
+    node: n.Linear | n.Conv
+    source: Tensor
+    source_channel: int
+    out: Tensor
+    out_channel: int
+    extent: int
+    taps: Taps
+    groups: int = 1
+
+    @property
+    def weight(self) -> NDArray[np.float32]:
+        """The matrix: [rows, columns]."""
+        flat: NDArray[np.float32] = self.node.weight.reshape(len(self.node.weight), -1)
+        return flat
+
+    @property
+    def reach(self) -> tuple[int, int]:
+        """Positions that it reads before and after its own."""
+        low, high = int(self.taps.offset.min(initial=0)), int(self.taps.offset.max(initial=0))
+        return max(0, -low), max(0, high)
+
+
+def sums_of(planner: Planner, node: n.Linear | n.Conv) -> Sums:
+    """Where a layer reads and writes."""
+    return _linear(planner, node) if isinstance(node, n.Linear) else _conv(planner, node)
+
+
+def layer(planner: Planner, node: n.Linear | n.Conv) -> Tensor:
+    """A layer whose sums nothing finishes."""
+    made = sums_of(planner, node)
+    emit(planner, made, c.Finish(-np.inf, 0, None, None), clean=node in planner.borders.clean)
+    return made.out
+
+
+def emit(
+    planner: Planner,
+    sums: Sums,
+    finish: c.Finish,
+    *,
+    clean: bool = False,
+    reads: tuple[Tensor, ...] = (),
+    then: Callable[[], c.Pointwise] | None = None,
+) -> None:
+    """Adds the product, by the kernel that suits it."""
+    mask = None
+    if clean:
+        positions = sums.out.positions(sums.out_channel)
+        assert positions is not None
+        mask = positions.inside(sums.extent)
+        sums.out.buffer.is_clean = True
+    kept = np.count_nonzero(sums.weight) / max(1, sums.weight.size)
+    is_few = sums.extent <= FEW and sums.weight.shape[1] <= MOST_COLUMNS and sums.groups == 1
+    if is_few and not sums.taps.offset.any():
+        make, kind, scratch = _matrix_vector(sums), Kind.MATRIX_VECTOR, sums.weight.shape[1] + 16
+    elif kept >= DENSE and sums.groups == 1 and sums.weight.shape[1] > 1:
+        make, kind, scratch = _dense(sums), Kind.DENSE_MULTIPLY, 0
+    else:
+        make, kind, scratch = _multiply(planner, sums), Kind.MULTIPLY, 0
+
+    def finished() -> c.Structure:
+        made = make()
+        made.finish = finish
+        extra = None if then is None else then()
+        where = None if mask is None else mask.ctypes.data
+        if extra is not None:
+            extra.inside = where
+            made.finish.then = _address(extra)
+        else:
+            made.finish.inside = where
+        made.keep = (*made.keep, extra, mask)
+        return made
+
+    others = tuple(one for one in reads if one.buffer is not sums.source.buffer)
+    planner.emit(
+        kind,
+        finished,
+        [sums.source, *others],
+        sums.out,
+        extent=sums.extent,
+        reach=sums.reach,
+        name=sums.node.name,
+        scratch=scratch,
+    )
+    if clean:
+        planner.clear_lead(sums.out, sums.out_channel)
+
+
+def _address(structure: c.Structure) -> int:
+    import ctypes
+
+    return ctypes.addressof(structure)
+
+
+# -- where layers read ------------------------------------------------------------------------------
+
+
+def _linear(planner: Planner, node: n.Linear) -> Sums:
+    source = planner.values[node.inputs[0]]
+    last = len(source.shape) - 1
+    source = planner.arranged(source, last)
+    return _pointwise_layer(planner, node, source, last)
+
+
+def _pointwise_layer(
+    planner: Planner, node: n.Linear | n.Conv, source: Tensor, channel: int
+) -> Sums:
+    """A product at every position on its own."""
+    positions = source.positions(channel)
+    assert positions is not None
+    extent = positions.extent
+    out = planner.allocate(node.shape, channel, source, extent)
+    columns = node.weight.reshape(len(node.weight), -1).shape[1]
+    zero = np.zeros(columns, np.int64)
+    groups = node.groups if isinstance(node, n.Conv) else 1
+    return Sums(node, source, channel, out, channel, extent, Taps(np.arange(columns), zero), groups)
+
+
+def _conv(planner: Planner, node: n.Conv) -> Sums:
+    source = planner.values[node.inputs[0]]
+    taps = node.weight.shape[2:]
+    if prod(taps) == 1 and node.stride == (1, 1) and not any(map(any, node.padding)):
+        return _pointwise_layer(planner, node, planner.arranged(source, 1), 1)
+    if node.stride == (1, 1) and min(map(min, node.padding)) >= 0:
+        return _conv_on_grid(planner, node, source)
+    before = (node.padding[0][0], node.padding[1][0])
+    phases = planner.phases(node, taps, node.dilation, node.stride, before, 0.0)
+    out = planner.images(node, node.shape)
+    extent = out.strides[0] * node.shape[0]
+    return Sums(
+        node,
+        phases.tensor,
+        0,
+        out,
+        1,
+        extent,
+        _taps(node, phases.offsets.astype(np.int64) // 4),
+        node.groups,
+    )
+
+
+def _conv_on_grid(planner: Planner, node: n.Conv, source: Tensor) -> Sums:
+    """A convolution that reads its neighbours and the zeros around images where they lie."""
+    grid = planner.borders.grid(node)
+    plane = grid.line * grid.lines
+    fits = source.strides[0] == plane and source.strides[2:] == (grid.line, 1)
+    padded = any(map(any, node.padding))
+    first = node.padding[0][0] * grid.line + node.padding[1][0]
+    if (
+        source.buffer.slot
+        or not fits
+        or (padded and not source.buffer.is_clean)
+        or (source.buffer.lead < first)
+    ):
+        source = planner.on_grid(node.inputs[0], source)
+    (pad_y, _), (pad_x, _) = node.padding
+    lines = np.arange(node.weight.shape[2]) * node.dilation[0] - pad_y
+    pixels = np.arange(node.weight.shape[3]) * node.dilation[1] - pad_x
+    offsets = (lines[:, None] * grid.line + pixels[None, :]).reshape(-1)
+    out = planner.images(node, node.shape)
+    extent = plane * node.shape[0]
+    return Sums(node, source, 1, out, 1, extent, _taps(node, offsets), node.groups)
+
+
+def _taps(node: n.Conv, offsets: NDArray[np.int64]) -> Taps:
+    channels = node.weight.shape[1]
+    return Taps(np.repeat(np.arange(channels), len(offsets)), np.tile(offsets, channels))
+
+
+# -- kernels ----------------------------------------------------------------------------------------
+
+
+def _columns(sums: Sums, row: NDArray[np.int64], column: NDArray[np.int64]) -> Any:
+    """The offset in floats and the channel within its group of each weight."""
+    group = row // max(1, len(sums.weight) // sums.groups)
+    channels = sums.source.shape[sums.source_channel] // sums.groups
+    channel = sums.taps.channel[column]
+    stride = sums.source.strides[sums.source_channel]
+    return (group * channels + channel) * stride + sums.taps.offset[column], channel
+
+
+def _multiply(planner: Planner, sums: Sums) -> Callable[[], c.Structure]:
+    weight = sums.weight
+    row, column = np.nonzero(weight)
+    reach = 4 * sum(sums.reach)
+    channels = int(sums.taps.channel.max(initial=0)) + 1
+    vectors = rounded(sums.extent) // 16
+    tile = _tile(len(row), weight, channels, reach, min(WIDEST[planner.variant], vectors))
+    offset, channel = _columns(sums, row, column)
+    near = columns_in_block(len(row), len(weight), channels, 64 * tile + reach)
+    weights = Weights(row, column, weight[row, column], len(weight))
+    rows = Rows.of(weights, 4 * offset, channel // near)
+    work = weights.before_row
+    bias = _bias(sums)
+
+    def make() -> c.Structure:
+        made = c.Multiply(
+            len(weight),
+            rows.as_c(),
+            bias.ctypes.data,
+            work.ctypes.data,
+            sums.source.place(sums.source_channel),
+            sums.out.place(sums.out_channel),
+            c.Finish(),
+            tile,
+        )
+        made.keep = (rows, bias, work)
+        return made
+
+    return make
+
+
+def _tile(kept: int, weight: NDArray[Any], channels: int, reach: int, widest: int) -> int:
+    """Vectors of a tile for which loads of sums and inputs beside the products are fewest.
+
+    >>> _tile(59_000, np.zeros((1536, 384)), 384, 0, 28) in range(4, 17)
+    True
+    """
+    best, found = 0.0, 1
+    for tile in range(1, widest + 1):
+        near = columns_in_block(kept, len(weight), channels, 64 * tile + reach)
+        each = kept / max(1, len(weight)) * min(1.0, near / channels)
+        far = 1.0 if near * (64 * tile + reach) <= 40_000 else 1.6
+        chains = 1 if tile >= 4 else 2 if tile >= 2 else 4
+        rate = each * tile / (1.5 * tile + 8 + each * (max(tile * far, 8 / chains) + 1.5))
+        if rate > 1.02 * best:
+            best, found = rate, tile
+    return found
+
+
+def _bias(sums: Sums) -> NDArray[np.float32]:
+    if sums.node.bias is None:
+        return np.zeros(len(sums.weight), np.float32)
+    return np.ascontiguousarray(sums.node.bias, np.float32)
+
+
+GROUP = 4
+"""Rows of a dense matrix that are multiplied together."""
+
+
+def _dense(sums: Sums) -> Callable[[], c.Structure]:
+    weight = sums.weight
+    columns = np.arange(weight.shape[1])
+    offset, _ = _columns(sums, np.zeros(len(columns), np.int64), columns)
+    offsets = (4 * offset).astype(np.int32)
+    groups = -(-len(weight) // GROUP)
+    padded = np.zeros((groups * GROUP, weight.shape[1]), np.float32)
+    padded[: len(weight)] = weight
+    packed = np.ascontiguousarray(padded.reshape(groups, GROUP, -1).transpose(0, 2, 1))
+    bias = np.zeros(groups * GROUP, np.float32)
+    bias[: len(weight)] = _bias(sums)
+
+    def make() -> c.Structure:
+        made = c.DenseMultiply(
+            len(weight),
+            weight.shape[1],
+            GROUP,
+            offsets.ctypes.data,
+            packed.ctypes.data,
+            bias.ctypes.data,
+            sums.source.place(sums.source_channel),
+            sums.out.place(sums.out_channel),
+            c.Finish(),
+            64,
+        )
+        made.keep = (offsets, packed, bias)
+        return made
+
+    return make
+
+
+def _matrix_vector(sums: Sums) -> Callable[[], c.Structure]:
+    row, column = np.nonzero(sums.weight)
+    weights = Weights(row, column, sums.weight[row, column], len(sums.weight))
+    slices, bias = Slices.of(weights), _bias(sums)
+
+    def make() -> c.Structure:
+        made = c.MatrixVector(
+            len(sums.weight),
+            sums.weight.shape[1],
+            slices.as_c(),
+            bias.ctypes.data,
+            sums.source.place(sums.source_channel),
+            sums.out.place(sums.out_channel),
+            1,
+            1,
+            c.Finish(),
+        )
+        made.keep = (slices, bias)
+        return made
+
+    return make

@@ -1,0 +1,24 @@
+/* The engine on processors with AVX-512. */
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#define NAME(x) x##_avx512
+#define TARGET __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq,fma,bmi,bmi2")))
+#define MAX_TILE 28
+#define LARGER(one, two) ((Vector)_mm512_max_ps((__m512)(one), (__m512)(two)))
+#define STORE_FIRST(to, vector, count) _mm512_mask_storeu_ps(to, (__mmask16)((1u << (count)) - 1), (__m512)(vector))
+
+typedef __mmask16 Choice;
+#define WIDTH 16
+#define ABOVE(a, b) _mm512_cmp_ps_mask((__m512)(a), (__m512)(b), _CMP_GT_OQ)
+#define UNKNOWN(a) _mm512_cmp_ps_mask((__m512)(a), (__m512)(a), _CMP_UNORD_Q)
+#define PICK(choice, a, b) ((Part)_mm512_mask_blend_ps(choice, (__m512)(b), (__m512)(a)))
+#define LARGER_PART(a, b) ((Part)_mm512_max_ps((__m512)(a), (__m512)(b)))
+#define SMALLER_PART(a, b) ((Part)_mm512_min_ps((__m512)(a), (__m512)(b)))
+#define ROOT(a) ((Part)_mm512_sqrt_ps((__m512)(a)))
+#define SCALED(a, power) ((Part)_mm512_scalef_ps((__m512)(a), (__m512)(power)))
+
+#include "engine_variant.h"
+#else
+typedef int nothing_here;
+#endif
