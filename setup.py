@@ -21,6 +21,9 @@ EXTRAS = {
     "gpu": [local("sparsegate", "library", "[gpu]")],
     "transformers": [local("sparsegate", "library", "[transformers]")],
     "lightning": [local("sparsegate", "library", "[lightning]")],
+    "hub": [local("sparsegate", "library", "[hub]")],
+    "onnx": [local("sparsegate", "library", "[onnx]")],
+    "sweep": [local("sparsegate-lab", "lab", "[sweep]")],
     "engines": [local("sparsegate", "library", "[engines,plot]")],
 }
 setup(packages=[], install_requires=[RUNTIME, LIBRARY], extras_require=EXTRAS)

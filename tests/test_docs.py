@@ -9,7 +9,9 @@ import torch
 from torch import nn
 
 import sparsegate as sg
+from sparsegate_lab.cli.compare import parse as parse_compare
 from sparsegate_lab.cli.frontier import parse as parse_frontier
+from sparsegate_lab.cli.sweep import parse as parse_sweep
 from sparsegate_lab.cli.train import parse as parse_train
 from sparsegate_lab.methods import METHODS
 
@@ -17,7 +19,12 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("**/*.md")])
 HOW_TO = sorted(set((DOCS / "howto").glob("*.md")) - {DOCS / "howto" / "index.md"})
-PARSERS = {"train": parse_train, "frontier": parse_frontier}
+PARSERS = {
+    "train": parse_train,
+    "compare": parse_compare,
+    "frontier": parse_frontier,
+    "sweep": parse_sweep,
+}
 
 
 def blocks(page, language):
@@ -37,7 +44,8 @@ def run_blocks(page, **names):
 def commands(page):
     """The words after `sparsegate` in every training command of a page; "..." stands for flags."""
     lines = "".join(blocks(page, "sh")).splitlines()
-    found = [re.search(r"\bsparsegate ((?:train|frontier) .*)", line) for line in lines]
+    verbs = "train|compare|frontier|sweep"
+    found = [re.search(rf"\bsparsegate ((?:{verbs}) .*)", line) for line in lines]
     words = [shlex.split(match[1], comments=True) for match in found if match]
     return [[word for word in command if word != "..."] for command in words]
 

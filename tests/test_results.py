@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from sparsegate.text_table import markdown
+from sparsegate_lab.comparison import Comparison
+from sparsegate_lab.report import rates_table
 from sparsegate_lab.study import Study
 
 ROOT = Path(__file__).parent.parent
@@ -48,3 +51,14 @@ def test_a_study_says_what_made_it_and_has_at_least_three_seeds(path):
         assert record.machine["processor"]
         assert record.versions["torch"]
     assert json.loads(json.dumps(study.to_json())) == json.loads(path.read_text())
+
+
+@pytest.mark.parametrize(
+    ("record", "page"), [("lenet300", "compare.md"), ("small-cnn", "notebook/rates.md")]
+)
+def test_the_table_of_compared_methods_is_that_of_the_record(record, page):
+    found = Comparison.load(ROOT / "results" / f"compare-{record}.json")
+    text = (ROOT / "docs" / page).read_text()
+    assert markdown(rates_table(found)) in text
+    assert found.command in text
+    assert not found.failed

@@ -30,15 +30,18 @@ PUBLIC = [
     "compress",
     "cosine",
     "finish",
+    "from_hub",
     "gate",
     "gates",
     "load",
+    "push_to_hub",
     "quantise_",
     "ramp",
     "remove_dead_paths",
     "shrink",
     "sparse",
     "to_c",
+    "to_onnx",
     "weights",
 ]
 
@@ -63,7 +66,17 @@ def test_the_main_verbs_take_everything_but_the_model_by_keyword():
 
 
 def test_importing_the_package_does_not_import_what_takes_longest(python):
-    slow = ("torch.distributed.tensor", "accelerate", "triton", "matplotlib", "optuna", "tyro")
+    slow = (
+        "torch.distributed.tensor",
+        "accelerate",
+        "triton",
+        "matplotlib",
+        "optuna",
+        "tyro",
+        "onnx",
+        "huggingface_hub",
+        "sparsegate.bench",
+    )
     done = python(
         "-c", f"import sys, sparsegate; print([name for name in {slow} if name in sys.modules])"
     )

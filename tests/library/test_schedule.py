@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparsegate.schedule import Rounds, cosine, ramp
+from sparsegate.schedule import Gradual, Rounds, cosine, ramp
 
 PROGRESS = st.floats(0, 1)
 LENGTH = st.floats(0.01, 1)
@@ -95,3 +95,11 @@ def test_the_learning_rate_starts_anew_after_the_first_cut():
 def test_rounds_that_cannot_be_are_refused(settings):
     with pytest.raises(ValueError, match="got"):
         Rounds(**settings)
+
+
+@given(PROGRESS, PROGRESS, st.floats(0.01, 1))
+def test_a_gradual_fall_never_rises_and_ends_at_what_is_wanted(one, other, keep):
+    gradual, (early, late) = Gradual(begin=0.2, end=0.6), sorted([one, other])
+    assert keep <= gradual.keep(late, of=keep) <= gradual.keep(early, of=keep) <= 1 + 1e-12
+    assert gradual.keep(0.2, of=keep) == pytest.approx(1.0)
+    assert gradual.keep(0.6, of=keep) == pytest.approx(keep)

@@ -114,3 +114,11 @@ def scale_lr_(optimizer: Optimizer, factor: float) -> None:
     """Multiplies an optimizer's learning rates, in place."""
     for group in optimizer.param_groups:
         group["lr"] *= factor
+
+
+def check_keep(keep: float) -> None:
+    """Raises if this is not a fraction of weights that can be left."""
+    if not 0 < keep <= 1:
+        raise ValueError(
+            f"keep is a fraction in (0, 1], got {keep}; for 95 % sparsity write keep=0.05"
+        )

@@ -11,7 +11,7 @@ from torch.optim import Optimizer
 
 from sparsegate.schedule import Rounds
 from sparsegate_lab.layers import add_masks, apply_masks_, num_to_keep, remove_masks
-from sparsegate_lab.method import Judge, Method, scale_lr_
+from sparsegate_lab.method import Judge, Method, check_keep, scale_lr_
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,7 @@ class PruningRounds(Method):
     """When weights are removed."""
 
     def __post_init__(self) -> None:
-        if not 0 < self.keep <= 1:
-            raise ValueError(
-                f"keep is a fraction in (0, 1], got {self.keep}; for 92 % sparsity write keep=0.08"
-            )
+        check_keep(self.keep)
 
     @abc.abstractmethod
     def cut_(self, model: nn.Module, judge: Judge, keep: float) -> None:

@@ -1,7 +1,7 @@
 """sparsegate trains neural networks that are sparse: a learned gate on every weight."""
 
 from sparsegate.distil import Distil
-from sparsegate.export import to_c
+from sparsegate.export import to_c, to_onnx
 from sparsegate.files import Packed, compress, load, quantise_
 from sparsegate.gates import (
     Census,
@@ -20,6 +20,7 @@ from sparsegate.gates import (
     weights,
 )
 from sparsegate.graph import remove_dead_paths, shrink
+from sparsegate.integrations import from_hub, push_to_hub
 from sparsegate.moving_average import MovingAverage
 from sparsegate.optimizers import GatedAdamW, GatedSGD, GateSGD
 from sparsegate.price import Penalty
@@ -54,14 +55,17 @@ __all__ = [
     "compress",
     "cosine",
     "finish",
+    "from_hub",
     "gate",
     "gates",
     "load",
+    "push_to_hub",
     "quantise_",
     "ramp",
     "remove_dead_paths",
     "shrink",
     "sparse",
     "to_c",
+    "to_onnx",
     "weights",
 ]

@@ -78,3 +78,31 @@ class Rounds:
         if progress < self.begin:
             return cosine(progress, until=self.begin)
         return self.retrain * cosine(progress - self.begin, until=1 - self.begin)
+
+
+@dataclass(frozen=True)
+class Gradual:
+    """Dense training, then a fraction of weights that falls along a cube and is held.
+
+    >>> gradual = Gradual(begin=0.2, end=0.6)
+    >>> [round(gradual.keep(progress, of=0.1), 3) for progress in (0.1, 0.4, 0.6)]
+    [1.0, 0.212, 0.1]
+    """
+
+    begin: float = 0.1
+    """Fraction of training that is dense."""
+
+    end: float = 0.7
+    """Fraction of training at which the wanted fraction of weights is reached."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.begin < self.end <= 1:
+            raise ValueError(
+                f"0 <= begin < end <= 1 must hold, got begin={self.begin}, end={self.end}"
+            )
+
+    def keep(self, progress: float, *, of: float) -> float:
+        """The fraction of weights that is left now, if `of` is left at the end."""
+        done = (progress - self.begin) / (self.end - self.begin)
+        left: float = 1 - min(1.0, max(0.0, done))
+        return of + (1 - of) * left**3

@@ -23,6 +23,7 @@ OURS = {
     "sparsegate-lab": {
         "train": "train a sparse network: a recipe by name, or a model with your settings",
         "frontier": "train one network at many penalties and plot accuracy against weights",
+        "sweep": "train a recipe with many settings and show the best",
         "report": "write the HTML page of a run, or of several runs side by side",
         "reproduce": "reproduce a table or figure of the paper, next to the printed numbers",
     },
@@ -30,7 +31,7 @@ OURS = {
         "inspect": "show how sparse each tensor of a network is and what its file takes",
         "compress": "write a sparse network to a file that is truly smaller",
         "bench": "time a network dense and sparse in every engine that is installed",
-        "export": "write a network as C code, or as a page that runs it in a browser",
+        "export": "write a network as C code, as ONNX, or as a page for a browser",
     },
 }
 """The verbs of our own packages, so that help needs no imports and a missing package is named."""

@@ -41,6 +41,15 @@ def test_it_writes_the_curve_its_table_and_its_picture_and_does_nothing_twice(
     assert {path.suffix[1:] for path in (tmp_path / "deeper").glob("again.*")} == ENDINGS
 
 
+def test_targets_may_take_the_place_of_prices(digits, tmp_path, capsys):
+    words = ["frontier", "lenet300", "--data", str(digits), "--epochs", "1", "--batch-size", "100"]
+    words += ["--targets", "0.1", "0.01", "--folder", str(tmp_path)]
+    assert main(words) == 0
+    assert "keep 0.01" in capsys.readouterr().out
+    value = json.loads((tmp_path / "frontier-lenet300.json").read_text())
+    assert [record["derived"]["kept"] for record in value["records"]] == [2662, 26620]
+
+
 def test_prices_go_from_low_to_high_by_equal_factors():
     runs = members(
         parse(["lenet5", "--members", "3", "--low", "1", "--high", "16", "--seed", "7"])[1]
@@ -57,6 +66,10 @@ def test_prices_go_from_low_to_high_by_equal_factors():
         (["lenet9"], "unknown recipe or model 'lenet9'"),
         (["lenet5", "--members", "3", "--seeds", "2"], "a multiple of seeds, got 3 and 2"),
         (["lenet5", "--low", "0"], "wanted 0 < low <= high"),
+        (["lenet5", "--targets", "0.1", "--high", "9"], "high would have no effect; leave it out"),
+        (["lenet5", "--targets", "0.1", "0.1"], "targets are different fractions"),
+        (["lenet5", "--targets", "2"], "keep is a fraction in (0, 1], got 2"),
+        (["lenet5", "--target.keep", "0.1"], "give the fractions to keep with --targets"),
     ],
 )
 def test_what_cannot_be_done_is_one_line(words, message, capsys):

@@ -1,5 +1,6 @@
 """A frontier becomes a table and a picture."""
 
+import dataclasses
 from importlib.util import find_spec
 
 import pytest
@@ -40,6 +41,13 @@ def test_a_row_for_every_member_fewest_weights_first_the_best_with_a_star():
         ("1", "100", "*"),
     ]
     assert rows[0][3:7] == ("20.0", "18.4", "80.00", "88.50")  # 1010 / 55
+
+
+def test_targets_take_the_place_of_prices():
+    run = {"seed": 3, "method": {"name": "learned_gates", "target": {"keep": 0.05, "path": None}}}
+    study = Study("x", "", (dataclasses.replace(record("a", 1, 50, 90), run=run),))
+    heads, row = frontier_table(study)
+    assert (heads[0], row[0]) == ("target", "keep 0.05")
 
 
 def test_the_table_is_a_csv():

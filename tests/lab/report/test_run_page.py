@@ -68,6 +68,16 @@ def test_the_slider_stops_at_the_start_and_at_every_epoch(record):
     assert 'max="2" value="2"' in page
     assert moments[1]["accuracy"] > moments[2]["accuracy"]  # pixels count from the top
     assert moments[1]["kept"] < moments[2]["kept"]
+    assert 'id="chart-loss"' in page
+    assert moments[1]["loss"] != moments[2]["loss"]
+
+
+def test_long_flags_that_repeat_a_run_are_folded_away(record):
+    flags = "--target.path 1 2 3 repeats the run closely"
+    page = run_page(dataclasses.replace(record, notes=("a remark", flags)), VIEW, BASELINE)
+    assert '<p class="note">a remark</p>' in page
+    (folded,) = re.findall(r"<details.*?</details>", page[page.index('id="settings"') :], re.DOTALL)
+    assert flags in folded
 
 
 def test_no_string_of_a_run_is_taken_for_html(record):

@@ -47,6 +47,7 @@ def test_torchs_threads_are_as_before_between_the_steps():
 def test_an_engine_that_fails_is_noted_and_the_others_are_timed(tmp_path, monkeypatch):
     pytest.importorskip("onnxruntime")
     missing = tmp_path / "missing"
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))  # else torch makes it
     monkeypatch.setattr("tempfile.tempdir", str(missing))  # no place for its file
     ((timing, _, notes),) = timings(
         network(), SHAPE, batches=(1,), threads=(1,), engines=(*EAGER, "onnxruntime"), seconds=0.01

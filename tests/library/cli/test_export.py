@@ -1,5 +1,7 @@
 """`sparsegate export` of everything a user may point at."""
 
+import numpy as np
+import onnxruntime
 import pytest
 import torch
 
@@ -36,6 +38,14 @@ def test_a_file_becomes_c_code(dtype, sparse_file, tmp_path, capsys):
     assert " bytes, " in out
     assert " weights\ncc -std=c99 -O3" in out
     assert "void lenet_5_run(" in (tmp_path / "lenet-5.h").read_text()
+
+
+def test_a_file_becomes_onnx_without_a_limit_of_weights(sparse_file, tmp_path, capsys):
+    words = ["export", str(sparse_file), str(tmp_path / "lenet.onnx"), "--to", "onnx"]
+    assert main([*words, "--max-weights", "1"]) == 0
+    assert "run it: onnxruntime.InferenceSession" in capsys.readouterr().out
+    session = onnxruntime.InferenceSession(str(tmp_path / "lenet.onnx"))
+    assert session.run(None, {"image": np.zeros((7, 1, 28, 28), np.float32)})[0].shape == (7, 10)
 
 
 def test_a_run_knows_its_model_and_its_data(small, tmp_path, capsys):
@@ -76,7 +86,7 @@ def test_the_settings_of_a_run_that_cannot_be_read_are_named(
 @pytest.mark.parametrize(
     ("words", "wanted"),
     [
-        (("net.c", "--to", "onyx"), "unknown export 'onyx'; known: c, web"),
+        (("net.c", "--to", "xml"), "unknown export 'xml'; known: c, onnx, web"),
         (("net.c",), "--to"),
         (("net.cc", "--to", "c"), "expected a path that ends in .c"),
         ((".", "--to", "c"), "ends in .c, got ''; write 'network.c'"),

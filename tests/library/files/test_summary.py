@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from sparsegate.files import compress, load, position_entropy
+from sparsegate.files import compress, load, position_entropy, quantise_
 
 
 class TwoHeads(nn.Module):
@@ -32,6 +32,7 @@ def test_a_row_is_a_tensor_with_the_bits_of_its_values_and_indices():
     wanted = [
         "100x100",
         "100",
+        "1",
         "99.00 %",
         "gaps",
         "40.24",
@@ -55,6 +56,22 @@ def test_the_sum_is_the_size_of_the_file(tmp_path):
         int(each.replace(",", "")) for each in (table["header"][0], *table["whole file"][2:4])
     )
     assert header + values + indices == 8 * path.stat().st_size
+
+
+def test_few_distinct_values_show_in_the_table_and_in_the_size_of_the_small_file():
+    torch.manual_seed(0)
+    layer = nn.Linear(100, 100, bias=False)
+    exact = str(compress(layer))
+    quantise_(layer, bits=4)
+    text = str(compress(layer))
+    assert cells(exact)["weight"][2] != "15"
+    assert cells(text)["weight"][2] in ("15", "16")
+
+    def bits(text):
+        return [float(each) for each in re.findall(r"\(([\d.]+) bits/kept\)", text)]
+
+    assert bits(exact)[0] == bits(text)[0] > 32
+    assert bits(text)[1] < 5 < bits(exact)[1]
 
 
 def test_tied_names_stand_below():
@@ -85,7 +102,7 @@ def test_every_network_has_a_table_with_columns_that_line_up(network):
     head = lines[0]
     assert (
         " ".join(head.split())
-        == "tensor shape kept sparsity format bits/kept values indices bound dense zip"
+        == "tensor shape kept distinct sparsity format bits/kept values indices bound dense zip"
     )
     end = head.index("kept") + len("kept")
     for line in lines[1 : 1 + len(network)]:

@@ -1,1 +1,1 @@
-"""The laboratory's verbs of the `sparsegate` command: train, frontier, report and reproduce."""
+"""The laboratory's verbs of the command: train, compare, frontier, sweep, report, reproduce."""

@@ -16,17 +16,19 @@ from sparsegate.bench import PLOT_MISSING
 from sparsegate.text_table import aligned, markdown
 from sparsegate_lab.batched import train_many
 from sparsegate_lab.methods import LearnedGates
+from sparsegate_lab.record import Record
 from sparsegate_lab.report import (
     comma_separated,
     frontier_table,
     plot_frontier,
 )
 from sparsegate_lab.study import Study
-from sparsegate_lab.train import Run
+from sparsegate_lab.train import Run, train
 from sparsegate_runtime.atomic import write_atomically
 
 from .flags import parse_flags
 from .many_progress import ManyProgress
+from .progress import Progress
 from .train import FLAT, RUNS, name_first
 
 AnyRun = TypeVar("AnyRun")
@@ -36,7 +38,8 @@ AnyRun = TypeVar("AnyRun")
 class Command(Generic[AnyRun]):
     """Trains many networks at once, at prices from low to high, and plots accuracy over weights.
 
-    NAME is a recipe of learned gates or a model; flags change its settings. An interrupted command
+    With --targets, the networks keep given fractions of their weights instead. NAME is a recipe of
+    learned gates or one of the models below; flags change its settings. An interrupted command
     resumes when repeated; networks that have ended are not trained again.
     """
 
@@ -54,6 +57,9 @@ class Command(Generic[AnyRun]):
     high: float = 40.0
     """The highest price; the others lie between, spaced by equal factors."""
 
+    targets: tuple[float, ...] = ()
+    """Fractions of the weights to keep, instead of prices; trained one after the other."""
+
     folder: Path = Path("runs")
     """Folder of all runs; each network gets a folder inside."""
 
@@ -66,14 +72,22 @@ def main(argv: list[str]) -> None:
     name, command = parse(argv)
     console = Console(highlight=False, markup=False, soft_wrap=True)
     words = shlex.join(["sparsegate", "frontier", *argv])
-    records = train_many(
-        members(command), folder=command.folder, watch=ManyProgress(console), command=words
-    )
+    records = _train(command, words, console)
     study = Study(f"{name}: accuracy over weights, {len(records)} networks", words, tuple(records))
     console.print(aligned(frontier_table(study)))
     out = command.out or command.folder / f"frontier-{name}"
     plots = write(study, out)
     console.print(f"{out}.json, .md, .csv" + (", .svg, .png" if plots else f"; {PLOT_MISSING}"))
+
+
+def _train(command: Command[Run[Any]], words: str, console: Console) -> list[Record]:
+    if not command.targets:
+        watch = ManyProgress(console)
+        return train_many(members(command), folder=command.folder, watch=watch, command=words)
+    runs = targeted(command)
+    return [
+        train(run, folder=command.folder, watch=Progress(console), command=words) for run in runs
+    ]
 
 
 def parse(argv: list[str]) -> tuple[str, Command[Run[Any]]]:
@@ -114,6 +128,22 @@ def members(command: Command[Run[Any]]) -> list[Run[Any]]:
     ]
 
 
+def targeted(command: Command[Run[Any]]) -> list[Run[Any]]:
+    """The run with every target and every seed."""
+    run = command.run
+    return [
+        dataclasses.replace(
+            run,
+            seed=run.seed + seed,
+            method=dataclasses.replace(
+                run.method, target=dataclasses.replace(run.method.target, keep=keep)
+            ),
+        )
+        for keep in sorted(command.targets)
+        for seed in range(command.seeds)
+    ]
+
+
 def prices(number: int, low: float, high: float) -> Sequence[float]:
     """So many prices between two, by equal factors.
 
@@ -137,6 +167,13 @@ def write(study: Study, out: Path) -> list[Path]:
 
 
 def _checked(command: Command[Run[Any]]) -> Command[Run[Any]]:
+    if command.targets:
+        return _checked_targets(command)
+    if command.run.method.target:
+        raise ValueError(
+            "a frontier varies the price or the target; give the fractions to keep with "
+            "--targets, such as --targets 0.1 0.03 0.01"
+        )
     if not (
         command.seeds >= 1
         and command.members >= command.seeds
@@ -148,4 +185,17 @@ def _checked(command: Command[Run[Any]]) -> Command[Run[Any]]:
         )
     if not 0 < command.low <= command.high:
         raise ValueError(f"wanted 0 < low <= high, got low={command.low}, high={command.high}")
+    return command
+
+
+def _checked_targets(command: Command[Run[Any]]) -> Command[Run[Any]]:
+    usual = {each.name: each.default for each in dataclasses.fields(Command)}
+    idle = [name for name in ("members", "low", "high") if getattr(command, name) != usual[name]]
+    if idle:
+        raise ValueError(f"with --targets, {' and '.join(idle)} would have no effect; leave it out")
+    if len(set(command.targets)) < len(command.targets):
+        raise ValueError(f"targets are different fractions, got {command.targets}")
+    if command.seeds < 1:
+        raise ValueError(f"seeds is at least 1, got {command.seeds}")
+    targeted(command)  # raises for a fraction that is none
     return command

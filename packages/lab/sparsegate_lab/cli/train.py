@@ -121,20 +121,55 @@ def parse(argv: list[str]) -> Command[Run[Any]]:
     >>> parse(["lenet300", "--epochs", "3", "--penalty.count", "5"]).run.method.penalty.count
     5.0
     """
-    name, flags = name_first(argv, [*RUNS, *STUDENTS])
+    described = described_run(argv, also=tuple(STUDENTS))
+    parsed: Command[Run[Any]] = parse_described(described, Command, verb="train")
+    return parsed
+
+
+@dataclass(frozen=True)
+class Described:
+    """The run that a name and a method stand for, and the flags that change it."""
+
+    name: str
+    run: Run[Any]
+    flags: list[str]
+    names: list[str]
+    """All names, for the help."""
+
+
+def described_run(argv: list[str], *, also: tuple[str, ...] = ()) -> Described:
+    """The run that the first words of a command describe.
+
+    Args:
+        argv: NAME, --method and other flags.
+        also: names for the help that are not those of runs.
+    """
+    names = [*RUNS, *also]
+    name, flags = name_first(argv, names)
     run = RUNS[name or "lenet5"]()
     method, flags = _without("--method", flags)
     if method and METHODS[method] is not type(run.method):
         run = dataclasses.replace(run, method=METHODS[method]())
-    kind: Any = Command[Run[Annotated[type(run.method), FLAT]]]  # type: ignore[misc]
-    parsed: Command[Run[Any]] = parse_flags(
+    return Described(name, run, flags, names)
+
+
+def parse_described(described: Described, command: Any, *, verb: str) -> Any:
+    """A command with the run and the flags.
+
+    Args:
+        described: the run.
+        command: the generic class of the command, whose parameter is the type of the run.
+        verb: the command's verb, for the help.
+    """
+    run = described.run
+    kind: Any = command[Run[Annotated[type(run.method), FLAT]]]  # type: ignore[misc]
+    return parse_flags(
         kind,
-        flags,
+        described.flags,
         default=kind(run),
-        name=f"sparsegate train {name or 'NAME'} [--method {{{','.join(METHODS)}}}]",
-        about=f"{inspect.getdoc(Command)}\n\nNAME: {', '.join([*RUNS, *STUDENTS])}",
+        name=f"sparsegate {verb} {described.name or 'NAME'} [--method {{{','.join(METHODS)}}}]",
+        about=f"{inspect.getdoc(command)}\n\nNAME: {', '.join(described.names)}",
     )
-    return parsed
 
 
 def name_first(argv: list[str], known: list[str]) -> tuple[str, list[str]]:

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .wrap import Layer
+from .wrap import Layer, apply_layer
 
 CLIP = 8.0  # of the logarithm of alpha, where a weight is long gone
 SETTLED = 40.0  # of a log variance: practically infinite, and its negative practically zero
@@ -41,13 +41,12 @@ class Noisy(nn.Module):
         """The layer's output with a draw of its weights; in eval, with their means."""
         alive = self.alive()
         weight = torch.where(alive, self.layer.weight, 0.0)
-        mean = self._compute(features, weight, self.layer.bias)
+        mean = apply_layer(self.layer, features, weight, self.layer.bias)
         if not self.training:
             return mean
         # A sum of Gaussians is Gaussian: draw once per output, not once per weight.
-        variance = self._compute(
-            features**2, torch.where(alive, self.log_variance.exp(), 0.0), None
-        )
+        noise = torch.where(alive, self.log_variance.exp(), 0.0)
+        variance = apply_layer(self.layer, features**2, noise, None)
         return mean + torch.sqrt(variance.clamp_min(0.0) + 1e-8) * torch.randn_like(mean)
 
     @torch.no_grad()
@@ -60,12 +59,6 @@ class Noisy(nn.Module):
         """The layer alone, the weights with too much noise exactly zero."""
         self.layer.weight.masked_fill_(~self.alive(), 0.0)
         return self.layer
-
-    def _compute(self, features: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        if isinstance(self.layer, nn.Linear):
-            return F.linear(features, weight, bias)
-        out: Tensor = self.layer._conv_forward(features, weight, bias)
-        return out
 
 
 def log_alpha(

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from torch import nn
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional as F
 
 AnyModule = TypeVar("AnyModule", bound=nn.Module)
 Layer = nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d
@@ -53,6 +55,16 @@ def unwrap_(
         if isinstance(child, kind):
             parent._modules[name] = inside(child)
     return model
+
+
+def apply_layer(
+    layer: Layer, features: Float[Tensor, "..."], weight: Tensor, bias: Tensor | None
+) -> Float[Tensor, "..."]:
+    """The layer's output with another weight and bias."""
+    if isinstance(layer, nn.Linear):
+        return F.linear(features, weight, bias)
+    out: Tensor = layer._conv_forward(features, weight, bias)
+    return out
 
 
 def _children(model: nn.Module) -> Iterator[tuple[nn.Module, str, nn.Module]]:

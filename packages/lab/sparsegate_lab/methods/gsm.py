@@ -12,7 +12,7 @@ from torch.optim import SGD, Optimizer
 
 from sparsegate.schedule import cosine
 from sparsegate_lab.layers import add_masks, apply_masks_, cut_to_, masks, remove_masks
-from sparsegate_lab.method import Judge, Method, Training, scale_lr_
+from sparsegate_lab.method import Judge, Method, Training, check_keep, scale_lr_
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,7 @@ class GSM(Method):
     """Fraction of training before the learning rate starts to fall along a cosine."""
 
     def __post_init__(self) -> None:
-        if not 0 < self.keep <= 1:
-            raise ValueError(
-                f"keep is a fraction in (0, 1], got {self.keep}; "
-                "for a rate of 300 write keep=0.0033"
-            )
+        check_keep(self.keep)
         if not 0 <= self.begin < self.cut <= 1:
             raise ValueError(
                 f"expected 0 <= begin < cut <= 1, got begin={self.begin}, cut={self.cut}"

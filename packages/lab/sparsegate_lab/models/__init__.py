@@ -14,6 +14,7 @@ from .lenet5 import LeNet5
 from .lenet5_lasagne import LeNet5Lasagne
 from .lenet300 import LeNet300
 from .resnet20 import ResNet20
+from .small_cnn import SmallCNN
 from .vgg16 import VGG16, VGG16Small
 from .weights import load_weights_
 
@@ -28,6 +29,7 @@ MODELS: Registry[type[nn.Module]] = Registry(
         "vgg16": VGG16,
         "vgg16-cifar": VGG16Small,
         "resnet20": ResNet20,
+        "small-cnn": SmallCNN,
     },
 )
 """Every model takes `num_classes` and has its input's shape as `image_shape`."""
@@ -49,6 +51,7 @@ __all__ = [
     "LeNet5Lasagne",
     "LeNet300",
     "ResNet20",
+    "SmallCNN",
     "VGG16Small",
     "load_weights_",
     "matching_model",

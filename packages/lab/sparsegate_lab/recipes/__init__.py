@@ -9,6 +9,7 @@ from sparsegate_lab.train import Run
 from sparsegate_runtime.registry import Registry
 
 from . import cifar10, compare, gates, photographs, stand_ins
+from .contestants import CONTESTANTS
 from .lenet5 import demo, method1, method2, smallest_on_two_cores
 from .small import STUDENTS
 from .student import Student, agreeing, train_students
@@ -64,4 +65,4 @@ RECIPES: Registry[Callable[[], Run[Any]]] = Registry(
     },
 )
 
-__all__ = ["RECIPES", "STUDENTS", "Student", "agreeing", "train_students"]
+__all__ = ["CONTESTANTS", "RECIPES", "STUDENTS", "Student", "agreeing", "train_students"]

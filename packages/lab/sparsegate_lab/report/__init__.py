@@ -5,6 +5,8 @@ from .figure import INK, save_figure
 from .frontier_plot import plot_frontier
 from .frontier_table import comma_separated, frontier_table
 from .network_view import Baseline, Filters, Mask, NetworkView, TensorBits
+from .rates_plot import plot_rates
+from .rates_table import rates_table
 from .run_folder import PAGE, make_comparison, make_page
 from .run_page import run_page
 from .table import layer_table, study_table
@@ -27,7 +29,9 @@ __all__ = [
     "make_page",
     "mean_sizes",
     "plot_frontier",
+    "plot_rates",
     "quantile",
+    "rates_table",
     "run_page",
     "save_figure",
     "study_table",

@@ -9,6 +9,8 @@ from sparsegate.text_table import Row
 from sparsegate_lab.record import Record
 from sparsegate_lab.study import Study
 
+from .page_settings import WISHES, said
+
 HEADS: Row = (
     "price",
     "seed",
@@ -25,7 +27,8 @@ def frontier_table(study: Study) -> list[Row]:
     """The heads and a row for every member, fewest weights first."""
     best = {record.name for record in study.frontier()}
     ordered = sorted(study.records, key=lambda record: record.kept)
-    return [HEADS, *(_row(record, record.name in best) for record in ordered)]
+    heads = ("target", *HEADS[1:]) if any(map(_target, ordered)) else HEADS
+    return [heads, *(_row(record, record.name in best) for record in ordered)]
 
 
 def comma_separated(rows: list[Row]) -> str:
@@ -41,9 +44,8 @@ def comma_separated(rows: list[Row]) -> str:
 
 
 def _row(record: Record, is_best: bool) -> Row:
-    price = record.run["method"].get("penalty", {}).get("count")
     return (
-        "-" if price is None else f"{price:g}",
+        _target(record) or _price(record),
         str(record.run["seed"]),
         str(record.kept),
         f"{record.rate:.1f}",
@@ -52,3 +54,14 @@ def _row(record: Record, is_best: bool) -> Row:
         f"{record.test:.2f}",
         "*" if is_best else "",
     )
+
+
+def _target(record: Record) -> str:
+    """What the run asked for, such as keep 0.1; empty if it had a price."""
+    target = record.run["method"].get("target") or {}
+    asked = ((wish, target.get(wish)) for wish in WISHES)
+    return next((f"{wish} {said(value)}" for wish, value in asked if value is not None), "")
+
+
+def _price(record: Record) -> str:
+    return said(record.run["method"].get("penalty", {}).get("count"))

@@ -8,7 +8,7 @@ from typing import Any
 from sparsegate.web import Html, element, section
 from sparsegate_lab.record import Record
 
-from .html_table import Head, html_table
+from .html_table import Head, folded, html_table
 
 
 def settings_section(record: Record) -> Html:
@@ -22,9 +22,16 @@ def settings_section(record: Record) -> Html:
         "settings",
         "Make it again",
         element("pre", record.command, tabindex=0),
-        *(element("p", note, class_="note") for note in record.notes),
+        *map(_note, record.notes),
         element("div", *columns, class_="columns"),
     )
+
+
+def _note(note: str) -> Html:
+    """A remark; flags that repeat the run are long, and interest few."""
+    if note.startswith("--"):
+        return folded("How to repeat it closely", element("pre", note, tabindex=0))
+    return element("p", note, class_="note")
 
 
 WISHES = ("keep", "weights", "max_drop", "bytes", "price", "path")

@@ -10,7 +10,7 @@ from sparsegate_lab.record import Record
 from .histogram import histogram
 from .html_table import Head, folded, html_table
 from .line_chart import across, down, line_chart, short
-from .scale import accuracies, counts
+from .scale import accuracies, counts, losses
 
 HEADS = [
     Head("epoch"),
@@ -27,7 +27,9 @@ def time_section(record: Record) -> Html:
         "How it went",
         element("p", "Move through training: the slider drives all charts.", class_="quiet"),
         _scrubber(moments),
-        element("div", _accuracy(record), _kept(record), _gates(record), class_="charts"),
+        element(
+            "div", _accuracy(record), _loss(record), _kept(record), _gates(record), class_="charts"
+        ),
         folded(
             "All epochs as a table", html_table("Every epoch of training", HEADS, _rows(record))
         ),
@@ -39,6 +41,7 @@ def _moments(record: Record) -> list[dict[str, Any]]:
     """What the slider can stop at: the start, if the gates were counted then, and every epoch."""
     epochs = [epoch.epoch for epoch in record.epochs]
     high, kept = accuracies([epoch.validation for epoch in record.epochs]), counts(_counts(record))
+    loss = losses([epoch.loss for epoch in record.epochs])
     start = {
         "says": f"start: all {record.total:,} weights, gates as they begin",
         "gates": record.first_gates,
@@ -51,6 +54,7 @@ def _moments(record: Record) -> list[dict[str, Any]]:
             + (f", {100 * epoch.undecided:.1f} % of gates undecided" if epoch.gates else ""),
             "x": across(epoch.epoch, epochs),
             "accuracy": round(down(high.share(epoch.validation)), 2),
+            "loss": round(down(loss.share(epoch.loss)), 2),
             "kept": round(down(kept.share(epoch.kept)), 2),
             "gates": epoch.gates,
         }
@@ -89,6 +93,14 @@ def _accuracy(record: Record) -> Html:
         "accuracy", about, epochs, values, accuracies(values), lambda tick: f"{tick:g} %"
     )
     return _figure("Validation accuracy", "every step up, the errors are about halved", chart)
+
+
+def _loss(record: Record) -> Html:
+    values = [epoch.loss for epoch in record.epochs]
+    about = f"Training loss over {len(values)} epochs, from {values[0]:.4f} to {values[-1]:.4f}"
+    epochs = [epoch.epoch for epoch in record.epochs]
+    chart = line_chart("loss", about, epochs, values, losses(values), lambda tick: f"{tick:g}")
+    return _figure("Training loss", "mean of an epoch, without the penalty", chart)
 
 
 def _kept(record: Record) -> Html:

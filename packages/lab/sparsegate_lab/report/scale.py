@@ -22,6 +22,7 @@ FINE = (
     50,
 )  # between marks where errors hardly differ
 FEW, MAX_TICKS = 3, 6
+LEAST_LOSS = 1e-5  # a loss of zero has no logarithm
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,24 @@ def counts(values: Sequence[float | int]) -> Scale:
     if len(found) > MAX_TICKS:
         found = _between([10**power for power in range(13)], max(1, min(values)), max(2, *values))
     return Scale(tuple(found), found[0], found[-1], lambda value: math.log10(max(1.0, value)))
+
+
+def losses(values: Sequence[float | int]) -> Scale:
+    """A logarithmic scale for losses, marked at 1, 2 and 5 and their tens and tenths.
+
+    >>> losses([2.3, 0.3]).ticks
+    (0.2, 0.5, 1.0, 2.0, 5.0)
+    """
+    powers = range(-5, 6)
+    low, high = (max(LEAST_LOSS, pick(values)) for pick in (min, max))
+    found = _between(
+        [float(f"{step}e{power}") for power in powers for step in (1, 2, 5)], low, high
+    )
+    if len(found) > MAX_TICKS:
+        found = _between([float(f"1e{power}") for power in powers], low, high)
+    return Scale(
+        tuple(found), found[0], found[-1], lambda value: math.log10(max(LEAST_LOSS, value))
+    )
 
 
 def accuracies(values: Sequence[float | int]) -> Scale:

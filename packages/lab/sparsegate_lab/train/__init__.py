@@ -4,7 +4,7 @@ from .batches import Batches
 from .checkpoint import Checkpoints
 from .diverged import DivergedError
 from .evaluate import accuracy, count_biases, count_layers, count_sizes
-from .folder import RunFolder
+from .folder import BusyError, RunFolder
 from .inputs import augments_of, normaliser_of
 from .make_record import machine, make_record, versions
 from .malloc import keep_freed_memory
@@ -18,6 +18,7 @@ from .watch import TensorBoard, Watcher, Watchers
 
 __all__ = [
     "Batches",
+    "BusyError",
     "Checkpoints",
     "DivergedError",
     "MemoryShortError",

@@ -28,6 +28,10 @@ from .weights import PACKED, content_hash
 MAX_SG = 2**28
 
 
+class BusyError(ValueError):
+    """Another process is training in the folder of a run."""
+
+
 @dataclass(frozen=True)
 class RunFolder:
     """What a run writes.
@@ -93,7 +97,7 @@ class RunFolder:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise ValueError(
+                raise BusyError(
                     f"another process is training in {self.path}; wait for it or stop it"
                 ) from None
             for partial in self.path.rglob(".*.partial"):  # left by a process that was killed

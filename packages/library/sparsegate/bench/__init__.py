@@ -1,7 +1,7 @@
 """Times a network in several inference engines, side by side."""
 
 from .engines import ENGINES, Engine, Forward, write_onnx
-from .given import Flat, Given
+from .given import Flat, Given, first_tensor
 from .plot import PLOT_ENDINGS, PLOT_MISSING, plot_paths, plot_speed, save_plot
 from .provenance import machine, versions
 from .record import BASELINE, OURS, Speed, Timing
@@ -22,6 +22,7 @@ __all__ = [
     "Outcome",
     "Speed",
     "Timing",
+    "first_tensor",
     "machine",
     "plot_paths",
     "plot_speed",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NoReturn
 
 SOURCE = (
-    "a .sparse.safetensors, .sg or .safetensors file, a state dict saved by torch (.pt), "
+    "a .sparse.safetensors, .sg, .safetensors or .onnx file, a state dict saved by torch (.pt), "
     "or the folder of a run"
 )
 

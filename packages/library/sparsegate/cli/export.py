@@ -11,8 +11,8 @@ from .arguments import Parser
 from .source import known_model, open_source
 
 ABOUT = (
-    "Writes a network for programs without PyTorch: C code, or an HTML page that runs it on what "
-    "a person draws."
+    "Writes a network for programs without PyTorch: C code, an ONNX file with sparse weights, or an "
+    "HTML page that runs it on what a person draws."
 )
 
 
@@ -48,9 +48,9 @@ def _parser() -> Parser:
         "target",
         type=Path,
         metavar="TARGET",
-        help="the file to write: NAME.c, with NAME.h next to it, or NAME.html",
+        help="the file to write: NAME.c, with NAME.h next to it, NAME.onnx, or NAME.html",
     )
-    parser.add_argument("--to", required=True, metavar="{c,web}", help="what to write")
+    parser.add_argument("--to", required=True, metavar="{c,onnx,web}", help="what to write")
     parser.add_argument(
         "--dtype",
         choices=("fp32", "int8"),
@@ -64,7 +64,7 @@ def _parser() -> Parser:
         default=MAX_WEIGHTS,
         metavar="N",
         help="refuse networks with more nonzero weights: a compiler would take minutes, a page "
-        "would draw slowly (default: %(default)s)",
+        "would draw slowly; ONNX files have no limit (default: %(default)s)",
     )
     parser.add_model()
     parser.add_argument(

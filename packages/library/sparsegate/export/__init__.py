@@ -1,4 +1,4 @@
-"""Writes and compiles networks for programs without PyTorch: as C code, and as web pages."""
+"""Writes and compiles networks for programs without PyTorch: as C code, ONNX and web pages."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from .c.code import MAX_WEIGHTS, Code, Dtype, generate
 from .exporter import Exporter, ExportResult
 from .hardwired import HardWired, hard_wire
 from .normalise import Normalise
+from .onnx_export import export_onnx, to_onnx
 from .to_c import to_c
 from .to_web import for_browser, to_web
 
@@ -19,6 +20,7 @@ EXPORTS: Registry[Mapping[Dtype, Exporter]] = Registry(
     "export",
     {
         "c": {"fp32": partial(to_c, dtype="fp32"), "int8": partial(to_c, dtype="int8")},
+        "onnx": {"fp32": export_onnx},
         "web": {"fp32": to_web},
     },
 )
@@ -39,5 +41,6 @@ __all__ = [
     "generate",
     "hard_wire",
     "to_c",
+    "to_onnx",
     "to_web",
 ]

@@ -10,11 +10,15 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
+from .onnx_file import read_onnx
+
 
 def read_state_dict(path: Path) -> dict[str, Tensor]:
-    """The state dict in a .safetensors file, or in one that torch saved."""
+    """The tensors in a .safetensors or .onnx file, or in a state dict that torch saved."""
     if not path.is_file():
         raise ValueError(f"there is no file {path}")
+    if path.suffix == ".onnx":
+        return read_onnx(path)
     return _safetensors(path) if path.suffix == ".safetensors" else _pickled(path)
 
 

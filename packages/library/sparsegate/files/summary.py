@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import zlib
 
+import numpy as np
+
 from sparsegate_runtime.files import Entry, encode_sg, header_cost, position_entropy
 
 COLUMNS = (
     "tensor",
     "shape",
     "kept",
+    "distinct",
     "sparsity",
     "format",
     "bits/kept",
@@ -55,6 +58,7 @@ def _row(name: str, entry: Entry, small: bool) -> tuple[str, ...]:
         name,
         "x".join(map(str, entry.shape)) or "-",
         f"{kept:,}",
+        f"{_num_distinct(entry):,}" if small else "-",
         f"{100 * (1 - kept / total):.2f} %" if total else "-",
         entry.format.name,
         f"{cost.total / kept:.2f}" if kept else "-",
@@ -64,6 +68,12 @@ def _row(name: str, entry: Entry, small: bool) -> tuple[str, ...]:
         f"{8 * entry.num_bytes:,}",
         f"{8 * len(zlib.compress(entry.array().tobytes(), 6)):,}" if small else "-",
     )
+
+
+def _num_distinct(entry: Entry) -> int:
+    """The number of different values that are not zero."""
+    values = entry.parts["values"]
+    return len(np.unique(values[values != 0]))
 
 
 def _sums(entries: dict[str, Entry], tied: dict[str, str]) -> list[tuple[str, ...]]:
@@ -89,12 +99,15 @@ def _notes(entries: dict[str, Entry], tied: dict[str, str], small: bool) -> list
     lost = sum(entry.num_negative_zeros for entry in entries.values())
     notes = [f"{lost:,} negative zeros stored as zero"] if lost else []
     notes += [f"{name} is tied to {owner}" for name, owner in tied.items()]
-    size = f"{cost.total // 8:,} bytes as .sparse.safetensors"
+    every = max(1, sum(entry.kept for entry in entries.values()))
+    size = f"{cost.total // 8:,} bytes as .sparse.safetensors ({cost.total / every:.1f} bits/kept)"
     if small:
-        size += f", {len(encode_sg(entries, tied)[0]):,} as .sg"
+        coded = len(encode_sg(entries, tied)[0])
+        size += f", {coded:,} as .sg ({8 * coded / every:.1f} bits/kept)"
     return [
         *notes,
         size,
         f"{kept:,} of {total:,} weights kept; weights and indices, the paper's count: {2 * kept:,}",
-        "values, indices, bound, dense and zip are in bits",
+        "values, indices, bound, dense and zip are in bits; values and indices are those of "
+        ".sparse.safetensors, and .sg stores values that repeat in fewer",
     ]

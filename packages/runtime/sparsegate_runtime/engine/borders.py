@@ -60,7 +60,8 @@ class Borders:
         self._parent[node] = node
         source = node.inputs[0]
         around = [max(0, *sides) for sides in node.padding] if isinstance(node, Conv) else [0, 0]
-        self.grid(node).include(node.shape)
+        reach = _reach(node) if isinstance(node, Conv) else (0, 0)
+        self.grid(node).include(node.shape, reach)
         self.grid(node).include(source.shape, (around[0], around[1]))
         if any(around):
             self.grid(node).lead = around[0] + 1
@@ -101,9 +102,14 @@ class Borders:
             self.grid(node).include(node.shape)
 
 
+def reads_in_place(node: Conv) -> bool:
+    """Whether a convolution reads its neighbours where they lie."""
+    return node.stride == (1, 1) and min(map(min, node.padding)) >= 0
+
+
 def _reach(node: Conv | Pool) -> tuple[int, int]:
     """Lines and pixels from the first to the last tap, in steps of the stride."""
-    if isinstance(node, Conv) and node.stride == (1, 1):
+    if isinstance(node, Conv) and reads_in_place(node):
         return (0, 0)
     taps = node.weight.shape[2:] if isinstance(node, Conv) else node.kernel
     lines, pixels = (

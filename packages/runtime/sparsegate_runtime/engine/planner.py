@@ -83,6 +83,8 @@ class Planner:
         channel: int,
         like: Tensor | None = None,
         extent: int | None = None,
+        *,
+        tight: bool = False,
     ) -> Tensor:
         """A tensor in the arena: positions next to each other, one channel after another.
 
@@ -91,6 +93,7 @@ class Planner:
             channel: the dimension of the channels.
             like: a tensor of the same positions, whose distances it takes over.
             extent: positions of a channel, if they are known.
+            tight: channels of one position lie next to each other; for kernels that write no more.
 
         """
         shape = tuple(shape)
@@ -105,7 +108,7 @@ class Planner:
             found = Positions.of([shape[d] for d in others], [strides[d] for d in others])
             assert found is not None
             extent = found.extent
-        step = spaced(rounded(extent) + lead)
+        step = 1 if tight and extent == 1 else spaced(rounded(extent) + lead)
         strides[channel] = step
         buffer = Buffer(shape[channel] * step + lead + SLACK, lead=lead, extent=border)
         return Tensor(buffer, lead, shape, tuple(strides))
@@ -183,7 +186,7 @@ class Planner:
         made = [0] * len(shape)
         for dim, stride in zip(others, plain.strides, strict=True):
             made[dim] = stride
-        made[channel] = spaced(rounded(extent)) if others else 1
+        made[channel] = spaced(rounded(extent)) if extent > 1 else 1
         buffer = Buffer(shape[channel] * made[channel] + SLACK)
         return Tensor(buffer, 0, tuple(shape), tuple(made))
 

@@ -222,7 +222,12 @@ def _flattened(tensors: Sequence[Tensor]) -> tuple[list[int], list[list[int]], P
     ):
         found = whole
     if not inner or found is None:
-        return *merged(out.shape, [one.strides for one in tensors]), None
+        sizes, strides = merged(out.shape, [one.strides for one in tensors])
+        if strides[-1][-1] != 1:  # the kernel writes neighbours
+            sizes.append(1)
+            for own in strides:
+                own.append(1)
+        return sizes, strides, None
     rest = [dim for dim in range(len(out.shape)) if dim not in inner]
     sizes, strides = merged(
         [out.shape[dim] for dim in rest], [[one.strides[dim] for dim in rest] for one in tensors]

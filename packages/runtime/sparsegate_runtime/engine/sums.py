@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from . import network as n
 from . import structures as c
+from .borders import reads_in_place
 from .matrix import Rows, Slices, Weights, columns_in_block
 from .planner import Planner
 from .structures import Kind
@@ -94,7 +95,7 @@ def emit(
         mask = positions.inside(sums.extent)
         sums.out.buffer.is_clean = True
     kept = np.count_nonzero(sums.weight) / max(1, sums.weight.size)
-    is_few = sums.extent <= FEW and sums.weight.shape[1] <= MOST_COLUMNS and sums.groups == 1
+    is_few = _is_few(sums.extent, sums.weight.shape[1], sums.groups)
     if is_few and not sums.taps.offset.any():
         make, kind, scratch = _matrix_vector(sums), Kind.MATRIX_VECTOR, sums.weight.shape[1] + 16
     elif kept >= DENSE and sums.groups == 1 and sums.weight.shape[1] > 1:
@@ -130,6 +131,11 @@ def emit(
         planner.clear_lead(sums.out, sums.out_channel)
 
 
+def _is_few(extent: int, columns: int, groups: int) -> bool:
+    """Whether a matrix is multiplied by one position after another."""
+    return extent <= FEW and columns <= MOST_COLUMNS and groups == 1
+
+
 def _address(structure: c.Structure) -> int:
     import ctypes
 
@@ -153,10 +159,11 @@ def _pointwise_layer(
     positions = source.positions(channel)
     assert positions is not None
     extent = positions.extent
-    out = planner.allocate(node.shape, channel, source, extent)
+    groups = node.groups if isinstance(node, n.Conv) else 1
+    few = _is_few(extent, node.weight.size // max(1, len(node.weight)), groups)
+    out = planner.allocate(node.shape, channel, source, extent, tight=few)
     columns = node.weight.reshape(len(node.weight), -1).shape[1]
     zero = np.zeros(columns, np.int64)
-    groups = node.groups if isinstance(node, n.Conv) else 1
     return Sums(node, source, channel, out, channel, extent, Taps(np.arange(columns), zero), groups)
 
 
@@ -165,7 +172,7 @@ def _conv(planner: Planner, node: n.Conv) -> Sums:
     taps = node.weight.shape[2:]
     if prod(taps) == 1 and node.stride == (1, 1) and not any(map(any, node.padding)):
         return _pointwise_layer(planner, node, planner.arranged(source, 1), 1)
-    if node.stride == (1, 1) and min(map(min, node.padding)) >= 0:
+    if reads_in_place(node):
         return _conv_on_grid(planner, node, source)
     before = (node.padding[0][0], node.padding[1][0])
     phases = planner.phases(node, taps, node.dilation, node.stride, before, 0.0)
@@ -196,7 +203,7 @@ def _conv_on_grid(planner: Planner, node: n.Conv, source: Tensor) -> Sums:
         or (padded and not source.buffer.is_clean)
         or (source.buffer.lead < first)
     ):
-        source = planner.on_grid(node.inputs[0], source)
+        source = planner.on_grid(node, source)
     (pad_y, _), (pad_x, _) = node.padding
     lines = np.arange(node.weight.shape[2]) * node.dilation[0] - pad_y
     pixels = np.arange(node.weight.shape[3]) * node.dilation[1] - pad_x

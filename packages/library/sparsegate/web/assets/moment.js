@@ -11,7 +11,7 @@ function startMoments() {
     const moment = moments[Number(slider.value)];
     says.textContent = moment.says;
     slider.setAttribute("aria-valuetext", moment.says);
-    for (const name of ["accuracy", "kept"]) moveCursor(document.getElementById(`chart-${name}`), moment.x, moment[name]);
+    for (const name of ["accuracy", "loss", "kept"]) moveCursor(document.getElementById(`chart-${name}`), moment.x, moment[name]);
     const [top, floor, most] = ["top", "floor", "most"].map((name) => Number(gates?.dataset[name]));
     moment.gates.forEach((count, place) => {
       const height = count ? Math.max(1.5, (floor - top) * (Math.log10(count) / Math.log10(most))) : 0;

@@ -29,14 +29,12 @@ INLINE void NAME(sines)(NAME(Operand) a, float *to, int64_t parts, uint32_t quar
 {
     for (int64_t i = 0; i < parts; i++) {
         const float *from = a.at + i * a.step;
-        int far = 0;
-        for (int k = 0; k < WIDTH; k++)
-            far |= fabsf(from[k]) > FAR;
-        if (!far)
-            NAME(save)(to + i * WIDTH, NAME(sine_part)(NAME(load)(from), quarter));
-        else
-            for (int k = 0; k < WIDTH; k++)
-                to[i * WIDTH + k] = quarter ? cosf(from[k]) : sinf(from[k]);
+        float angle[WIDTH]; /* `to` may be `from` */
+        memcpy(angle, from, sizeof angle);
+        NAME(save)(to + i * WIDTH, NAME(sine_part)(NAME(load)(angle), quarter));
+        for (int k = 0; k < WIDTH; k++) /* only these, so that no number changes its neighbours */
+            if (fabsf(angle[k]) > FAR)
+                to[i * WIDTH + k] = quarter ? cosf(angle[k]) : sinf(angle[k]);
     }
 }
 
@@ -117,13 +115,15 @@ TARGET static void NAME(instruction)(const Instruction *code, NAME(Operand) a, N
 TARGET static void NAME(code)(const Pointwise *of, const float *const *in, const int64_t *stride, float *out, int64_t count)
 {
     _Alignas(64) float own[MOST_REGISTERS][CHUNK];
+    _Alignas(64) float same[MOST_INPUTS][WIDTH]; /* apart from `own`, which instructions write to */
     NAME(Operand) operand[MOST_REGISTERS] = {0};
     const int64_t parts = (count + WIDTH - 1) / WIDTH;
     const int whole = count % WIDTH == 0;
     for (int64_t i = 0; i < of->num_inputs; i++) {
-        operand[i] = (NAME(Operand)){stride[i] == 1 ? in[i] : own[i], stride[i] ? WIDTH : 0};
+        const float *at = stride[i] == 1 ? in[i] : stride[i] ? own[i] : same[i];
+        operand[i] = (NAME(Operand)){at, stride[i] ? WIDTH : 0};
         if (stride[i] == 0)
-            NAME(save)(own[i], NAME(every)(*in[i]));
+            NAME(save)(same[i], NAME(every)(*in[i]));
         else if (stride[i] != 1) {
             for (int64_t p = 0; p < count; p++)
                 own[i][p] = in[i][p * stride[i]];
