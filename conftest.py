@@ -22,6 +22,11 @@ if not torch.cuda.is_available():
 collect_ignore_glob = ["tests/scripts/*"] + (
     [] if find_spec("triton") else ["packages/**/*kernels.py"]
 )
+collect_ignore_glob += [
+    f"packages/**/integrations/{name}*"
+    for name in ("transformers", "lightning")
+    if not find_spec(name)
+]
 torch.set_num_threads(1)  # many small tensors; and two processes share the cores in some tests
 SEED = os.environ.get("SPARSEGATE_SEED")
 """Unset, every run of the tests draws the same cases; `make test-random` sets it and prints it."""

@@ -19,6 +19,8 @@ LIBRARY = local("sparsegate", "library")
 EXTRAS = {
     "lab": [local("sparsegate-lab", "lab")],
     "gpu": [local("sparsegate", "library", "[gpu]")],
+    "transformers": [local("sparsegate", "library", "[transformers]")],
+    "lightning": [local("sparsegate", "library", "[lightning]")],
     "hub": [local("sparsegate", "library", "[hub]")],
     "onnx": [local("sparsegate", "library", "[onnx]")],
     "sweep": [local("sparsegate-lab", "lab", "[sweep]")],

@@ -51,6 +51,38 @@ def test_the_steps_are_those_of_adamw_and_gatesgd_to_the_last_bit():
     assert_equal(apart, one)
 
 
+@pytest.mark.parametrize("fused", [None, False, True])
+def test_while_all_gates_are_open_training_is_that_of_a_plain_model_and_adamw(fused):
+    gated = network()
+    plain = sg.finish(copy.deepcopy(gated))
+    decayed = [each for each in plain.parameters() if each.ndim > 1]
+    others = {"params": [each for each in plain.parameters() if each.ndim == 1]}
+    parts = [{"params": decayed}, {**others, "weight_decay": 0.0}]
+    settings = {"lr": 0.02, "weight_decay": 0.1, "fused": fused}
+    train(plain, torch.optim.AdamW(parts, **settings))
+    train(gated, sg.GatedAdamW(gated, **settings, gate_lr=0.0))
+    assert_equal(plain, sg.finish(gated))
+
+
+def test_clipping_leaves_the_gates_out():
+    apart, one = network(), network()
+    adamw, gates = torch.optim.AdamW(groups(apart, 0.01)), sg.GateSGD(apart, lr=2.0)
+    for step in range(5):
+        (apart(INPUTS * (1 + step)) - 1).square().mean().backward()
+        norm = nn.utils.clip_grad_norm_(sg.weights(apart), 0.1)
+        assert norm > 0.1
+        for each in (adamw, gates):
+            each.step()
+            each.zero_grad()
+    train(one, sg.GatedAdamW(one, clip=0.1, gate_lr=2.0), last=5)
+    torch.testing.assert_close(apart.state_dict(), one.state_dict())  # norms add up in other orders
+
+
+def test_a_norm_that_clips_everything_is_refused():
+    with pytest.raises(ValueError, match="clip is a norm above zero, or None for no clipping"):
+        sg.GatedAdamW(network(), clip=0.0)
+
+
 def test_a_parameter_group_of_the_user_keeps_its_settings():
     apart, one = network(), network()
     biases = lambda model: {"params": [model[0].bias], "weight_decay": 0.5, "lr": 0.1}
@@ -176,6 +208,22 @@ def test_torch_s_schedulers_set_the_learning_rates():
     train(model, optimizer, last=1)
     scheduler.step()
     assert all(each.equal(before[name]) for name, each in model.state_dict().items())
+
+
+def test_a_scheduler_leaves_the_gates_of_a_target_alone():
+    apart, one = network(), network()
+    target = {"target": sg.Target(weights=12), "steps": 20}
+    adamw, gates = torch.optim.AdamW(groups(apart, 0.01)), sg.GateSGD(apart, **target)
+    both = sg.GatedAdamW(one, **target)
+    halved = [torch.optim.lr_scheduler.StepLR(each, 5, 0.5) for each in (adamw, both)]
+    for step in range(20):
+        train(apart, adamw, gates, first=step, last=step + 1)
+        train(one, both, first=step, last=step + 1)
+        for scheduler in halved:
+            scheduler.step()
+    assert both.gate_lr == 1.0
+    assert both.param_groups[0]["lr"] < 1e-3
+    assert_equal(apart, one)
 
 
 def test_a_copy_of_model_and_optimiser_goes_on_as_they_do():

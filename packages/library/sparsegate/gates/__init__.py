@@ -15,6 +15,7 @@ from .finish import NothingRemoved, UnfinishedTarget, finish
 from .freeze import freeze_mask
 from .gate import Gate, where_open
 from .graded import Graded, graded_
+from .guard import Mover
 from .install import check_finished, gate, gated_weights, gates, require_gates, unwrapped, weights
 from .select import Select
 from .start import Constant, LargestWeights, Nonzero, Start
@@ -31,6 +32,7 @@ __all__ = [
     "LargestWeights",
     "Nonzero",
     "NothingRemoved",
+    "Mover",
     "Reading",
     "Sample",
     "Select",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from weakref import ReferenceType
 
 import torch
 from jaxtyping import Bool, Float
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 from sparsegate.sharded import whole
 
 from .draw import OPEN_ABOVE, Draw
+from .guard import Mover, watch
 
 ROUNDING = 2e-3
 """How much a sum of gates may change, relatively, by storing them in 16 bits."""
@@ -40,6 +42,14 @@ class Gate(nn.Module):
 
         For `GatedSGD`, which computes both gradients from it.
         """
+        self.mover: ReferenceType[Mover] | None = None
+        """Who moved the gates last."""
+        watch(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)  # type: ignore[no-untyped-call]
+        self.mover = None
+        watch(self)
 
     def mask(self) -> Bool[Tensor, "*shape"]:
         """Returns the binary mask: drawn in training, thresholded in eval."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -26,6 +27,8 @@ GATED_TYPES: tuple[type[nn.Module], ...] = (
     nn.RNNBase,
     nn.RNNCellBase,
 )
+# Layers of other libraries, by module and name: only an imported one can be part of a model.
+FOREIGN_TYPES = (("transformers.pytorch_utils", "Conv1D"),)
 
 
 class Site(NamedTuple):
@@ -66,7 +69,10 @@ class Select:
     """
 
     types: tuple[type[nn.Module], ...] = GATED_TYPES
-    """Layers whose weights get gates, subclasses included; may contain types of your own."""
+    """Layers whose weights get gates, subclasses included; may contain types of your own.
+
+    The default includes `Conv1D` of transformers, which GPT-2 is made of.
+    """
 
     names: tuple[str, ...] = ("*",)
     """Patterns of weight names, such as `fc*` or `encoder.*.weight`; one must match."""
@@ -106,17 +112,21 @@ class Select:
 
     def _fits(self, site: Site) -> bool:
         return (
-            isinstance(site.module, self.types)
+            isinstance(site.module, self._all_types())
             and "weight" in site.tensor
             and _is_matrix(site.parameter)
         )
+
+    def _all_types(self) -> tuple[type[nn.Module], ...]:
+        """The types, with those of other libraries unless the user chose types."""
+        return (*GATED_TYPES, *_imported_types()) if self.types is GATED_TYPES else self.types
 
     def _wants(self, name: str) -> bool:
         return _any(self.names, name) and not _any(self.skip, name)
 
     def _check_no_other_parametrization(self, model: nn.Module) -> None:
         for path, module in model.named_modules():
-            if isinstance(module, self.types) and parametrize.is_parametrized(module):
+            if isinstance(module, self._all_types()) and parametrize.is_parametrized(module):
                 for tensor in module.parametrizations:  # type: ignore[union-attr]
                     name = f"{path}.{tensor}" if path else str(tensor)
                     if "weight" in str(tensor) and self._wants(name):
@@ -131,6 +141,11 @@ class Select:
             return f"no weight matches {asked}; the model's weights are {', '.join(candidates)}"
         types = ", ".join(kind.__name__ for kind in self.types)
         return f"the model has no layer of the types {types}; name yours: Select(types=(MyLayer,))"
+
+
+def _imported_types() -> list[type[nn.Module]]:
+    modules = [(sys.modules.get(module), name) for module, name in FOREIGN_TYPES]
+    return [getattr(module, name) for module, name in modules if hasattr(module, name)]
 
 
 def _sites(model: nn.Module) -> Iterator[Site]:

@@ -2,12 +2,14 @@
 
 from typing import Any
 
+from .gate_optimizer import GateOptimizer
 from .gate_sgd import GateSGD
 from .gated_adamw import GatedAdamW
 from .gated_sgd import GatedSGD, take_over_
 from .step import add_scaled_, step_gate_, step_weight_
 
 __all__ = [
+    "GateOptimizer",
     "GateSGD",
     "GatedAdamW",
     "GatedSGD",

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from sparsegate.gates import OPEN_ABOVE, check_finite_gates, require_gates
+from sparsegate.gates import OPEN_ABOVE, Mover, check_finite_gates, require_gates
 from sparsegate.price import Penalty, PenaltyPlan, Plan
 from sparsegate.sharded import local, whole
 from sparsegate.target import Found, Target, TargetPlan
@@ -31,8 +31,10 @@ class GateOptimizer(Optimizer, abc.ABC):
     """An optimiser whose gates follow a plan: a fixed penalty, or a target that finds the price."""
 
     plan: Plan
+    moves_gates = True
     _steps_since_check = 0
     _begun = False
+    _mover: Mover | None = None
 
     @property
     @abc.abstractmethod
@@ -91,6 +93,7 @@ class GateOptimizer(Optimizer, abc.ABC):
                 loss = closure()
         if not torch.compiler.is_compiling():
             self._check_begin()
+            self._check_only_one_moves_the_gates()
         if not (self._step_supports_amp_scaling and self._is_skipped()):
             self._step()
         self.plan.after_step()
@@ -198,6 +201,11 @@ class GateOptimizer(Optimizer, abc.ABC):
         self._begun = True
         for gate in self._modules:
             gate.moved = True
+
+    def _check_only_one_moves_the_gates(self) -> None:
+        if self._mover is None:
+            self._mover = Mover(self._gate_group["params"])
+        self._mover.check()
 
     def _check_finite(self) -> None:
         """Now and then raises if any gate has become NaN."""
