@@ -7,7 +7,7 @@ import pytest
 from sparsegate_lab.comparison import Comparison, Entry
 from sparsegate_lab.record import Layer, Record
 from sparsegate_lab.report import plot_rates, rates_table
-from sparsegate_lab.schema import SchemaError
+from sparsegate_runtime.schema import SchemaError
 
 
 def record(validation, test, kept=10):

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from sparsegate_lab.record import Record
-from sparsegate_lab.schema import SchemaError, load_json
 from sparsegate_lab.study import Summary
 from sparsegate_runtime.atomic import write_atomically
+from sparsegate_runtime.schema import SchemaError, load_json
 
 DENSE = "dense"
 """Name of the control, which keeps all weights."""
