@@ -60,6 +60,8 @@ def sparse(
         raise ValueError(f"the model is an nn.Module, got {type(model).__name__}; wrap it in one")
     check_finished(model)
     check_ordinary(model)
+    if isinstance(vars(model).get("forward"), EngineForward):
+        raise ValueError("the model has been made by sg.sparse already; pass the ordinary model")
     model = unwrapped(model)
     args, kwargs = _arguments(example)
     _check_runs(model, args, kwargs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import threading
 import warnings
 from functools import partial
@@ -35,6 +36,8 @@ class EngineForward:
         for inner in module.modules():
             inner.register_load_state_dict_post_hook(self._loaded)  # type: ignore[no-untyped-call]
 
+    __name__ = "forward"
+
     def _begin(self, module: nn.Module, skeleton: nn.Module) -> None:
         self.module, self.skeleton = module, skeleton
         self.plans: dict[Any, Grouped | None] = {}
@@ -44,15 +47,29 @@ class EngineForward:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The module's output."""
         if torch.compiler.is_compiling() or torch._C._is_tracing():
-            return type(self.module).forward(self.module, *args, **kwargs)
+            return self._own(*args, **kwargs)
         leaves, structure = _flat((args, kwargs))
         planned = self._planned(leaves, structure, args, kwargs)
         if planned is None:
-            return type(self.module).forward(self.module, *args, **kwargs)
+            return self._own(*args, **kwargs)
         if torch.is_grad_enabled() and any(_wants_gradient(leaf) for leaf in leaves):
             raise RuntimeError(INFERENCE_ONLY)
         with torch.no_grad():
             return planned(leaves)
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """Of the module's own forward, by which libraries decide what to pass."""
+        return inspect.signature(self._own)
+
+    @property
+    def __code__(self) -> Any:
+        """Of the module's own forward, which torch.export looks at."""
+        return self._own.__code__
+
+    @property
+    def _own(self) -> Any:
+        return type(self.module).forward.__get__(self.module)
 
     def key(self, args: Any, kwargs: Any) -> Any:
         """What the plan for these inputs depends on."""

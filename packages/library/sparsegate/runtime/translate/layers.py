@@ -38,6 +38,9 @@ def _matrix(
     read = made.value(source)
     if len(read.shape) < 2:
         read = made.reshape(read, (1, *read.shape))
+    inner = read.inputs[0] if isinstance(read, n.Reshape) else read
+    if len(inner.shape) > 1 and inner.shape[-1] == read.shape[-1]:
+        read = inner  # merged positions are split again later, or are the same elements
     out = n.Linear(
         inputs=(read,),
         shape=(*read.shape[:-1], matrix.shape[1 if transposed else 0]),

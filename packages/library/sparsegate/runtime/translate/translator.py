@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -190,10 +191,29 @@ class Translator:
         return found.rpartition(".")[0]
 
     def reshape(self, node: n.Node, shape: Sequence[int]) -> n.Node:
-        """The same elements in another shape."""
+        """The same elements in another shape; dimensions are not merged where they are split again."""
+        if isinstance(node, n.Reshape):
+            return self.reshape(node.inputs[0], shape)
         if node.shape == tuple(shape):
             return node
+        if isinstance(node, n.Permute) and isinstance(node.inputs[0], n.Reshape):
+            split = self._split_before(node, node.inputs[0], tuple(shape))
+            if split is not None:
+                return split
         return self.add(n.Reshape(inputs=(node,), shape=tuple(shape)))
+
+    def _split_before(
+        self, moved: n.Permute, merged: n.Reshape, shape: tuple[int, ...]
+    ) -> n.Node | None:
+        """Splits dimensions before they are moved, as attention does after it merged images and heads."""
+        parts = _parts(moved.shape, shape)
+        if parts is None or len(shape) <= len(moved.shape):
+            return None
+        by_dim = [parts[moved.dimensions.index(dim)] for dim in range(len(merged.shape))]
+        first = [sum(map(len, by_dim[:dim])) for dim in range(len(by_dim))]
+        fine = self.reshape(merged.inputs[0], [size for sizes in by_dim for size in sizes])
+        order = [first[dim] + at for dim in moved.dimensions for at in range(len(by_dim[dim]))]
+        return self.reshape(self.permute(fine, order), shape)
 
     def permute(self, node: n.Node, dims: Sequence[int]) -> n.Node:
         """The dimensions in another order."""
@@ -229,6 +249,24 @@ def _run(
 
     args, kwargs = fx.map_arg((node.args, dict(node.kwargs)), value)
     return node.target(*args, **kwargs)  # type: ignore[operator]
+
+
+def _parts(shape: tuple[int, ...], finer: tuple[int, ...]) -> list[list[int]] | None:
+    """The dimensions that each dimension is split into; None if a new one spans several.
+
+    >>> _parts((6, 5), (2, 3, 5)), _parts((6, 5), (3, 10))
+    ([[2, 3], [5]], None)
+    """
+    left = list(finer)
+    found: list[list[int]] = []
+    for size in shape:
+        own: list[int] = []
+        while left and math.prod(own) < size:
+            own.append(left.pop(0))
+        if math.prod(own) != size:
+            return None
+        found.append(own or [1])
+    return found if not left else None
 
 
 def _shape(value: Tensor) -> tuple[int, ...]:
