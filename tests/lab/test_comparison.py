@@ -14,7 +14,7 @@ def record(validation, test, kept=10):
     layer = Layer("fc.weight", (10, 10), 100, kept)
     return Record(
         name="x",
-        run={"seed": 0},
+        run={"seed": 0, "model": "lenet5", "data": "mnist", "method": {"name": "dense"}},
         command="",
         machine={},
         versions={},

@@ -35,6 +35,8 @@ class MovingAverage(Optimizer):
         ValueError: If the decay is not in [0, 1].
     """
 
+    moves_gates = True  # gates have averages like all other tensors
+
     def __init__(self, model: nn.Module, *, decay: float = 0.999) -> None:
         if not 0 <= decay <= 1:
             raise ValueError(f"decay is in [0, 1], 1 for a plain mean, got {decay}")

@@ -22,6 +22,7 @@ GROUP = "sparsegate.verbs"
 OURS = {
     "sparsegate-lab": {
         "train": "train a sparse network: a recipe by name, or a model with your settings",
+        "compare": "train a network with several methods at several rates, and plot them",
         "frontier": "train one network at many penalties and plot accuracy against weights",
         "sweep": "train a recipe with many settings and show the best",
         "report": "write the HTML page of a run, or of several runs side by side",

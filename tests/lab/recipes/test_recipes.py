@@ -169,7 +169,10 @@ def test_the_papers_count_or_its_ratio_on_alexnet_is_met_within_a_tenth(name, pr
     assert COUNTS[name][0] == pytest.approx(printed, rel=0.1)
 
 
-OTHERWISE = {"learned_gates", "fastfood", "tensor_train", "product_quantised"}
+OTHERWISE = {
+    *("learned_gates", "fastfood", "tensor_train", "product_quantised"),
+    *("alternating", "feather", "gradual_magnitude", "learned_thresholds", "rigl", "st3"),
+}
 """Methods whose recipes have other names."""
 
 

@@ -62,7 +62,9 @@ def test_each_of_several_watchers_sees_the_whole_run(small, tmp_path):
         [*(("stepped", 9 * number + step) for step in range(1, 10)), ("measured", number + 1)]
         for number in (0, 1)
     ]
-    assert first.heard == [
+    noted = [moment for moment in first.heard if moment[0] == "noted"]
+    assert len(noted) == 1  # so short a training closes no gate
+    assert [moment for moment in first.heard if moment not in noted] == [
         ("began", 0, 18, 266_200),
         *epochs[0],
         *epochs[1],

@@ -80,7 +80,7 @@ class Unwilling(Locked):
     [
         (chain, torch.zeros(2, 3), r"example of shape \(2, 3\) .*cannot be multiplied"),
         (chain, (torch.zeros(2, 3),), r"example of shape \(2, 3\) .*cannot be multiplied"),
-        (chain, (torch.zeros(2, 64), 3), r"\(2, 64\) .*, int: TypeError: .* 3 were given"),
+        (chain, (torch.zeros(2, 64), 3), r"\(2, 64\) .*, int \(TypeError: .* 3 were given"),
         (
             Keyword,
             {"z": torch.zeros(2, 64)},

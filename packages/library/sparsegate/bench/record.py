@@ -114,7 +114,7 @@ class Speed:
         if found != FORMAT:
             raise SchemaError(f"format: expected a speed record of format {FORMAT}, got {found!r}")
         fields = {name: entry for name, entry in value.items() if name != "format"}
-        if isinstance(rows := fields.get("timings"), list):
+        if isinstance(rows := fields.get("timings"), list | tuple):
             fields["timings"] = [_without_derived(row) for row in rows]
         speed: Speed = parse_fields(cls, fields)
         return speed

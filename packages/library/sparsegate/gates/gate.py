@@ -33,6 +33,8 @@ class Gate(nn.Module):
         """Whether autocast casts this weight; then the masked weight is written in its type."""
         self.awaited = ""
         """The target that training has yet to end on, such as `keep=0.1 at step 800 of 1,000`."""
+        self.loaded = False
+        """Whether a state dict has been loaded."""
         self.moved = False
         """Whether an optimiser has moved the gates in this process."""
         self.first_sum = None if gate.is_meta else float(gate.sum(dtype=torch.float64))
@@ -56,11 +58,15 @@ class Gate(nn.Module):
         return self._score() > OPEN_ABOVE
 
     def is_loaded(self) -> bool:
-        """Whether the gates were loaded: they have changed, and no optimiser has moved them."""
-        if self.moved or self.first_sum is None:
+        """Whether other gates than the first were loaded, and no optimiser has moved them since."""
+        if self.moved or not self.loaded or self.first_sum is None:
             return False
         now = float(whole(self.gate.detach().sum(dtype=torch.float64)))
         return abs(now - self.first_sum) > ROUNDING * max(1.0, abs(self.first_sum))
+
+    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
+        super()._load_from_state_dict(*args, **kwargs)  # type: ignore[no-untyped-call]
+        self.loaded = True
 
     def forward(self, weight: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
         """Returns the weight where its mask is true, exactly zero elsewhere."""

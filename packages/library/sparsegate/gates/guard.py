@@ -65,7 +65,7 @@ def _check(optimizer: Optimizer, *_: Any) -> None:
     if getattr(optimizer, "moves_gates", False):
         return
     given = {id(each) for group in optimizer.param_groups for each in group["params"]}
-    gates = {id(gate.gate) for gate in _gates}
+    gates = {id(gate.gate) for gate in _gates if gate.gate.requires_grad}
     if given & gates and given - gates:
         raise ValueError(
             f"{type(optimizer).__name__} moves gates as if they were weights: with weight decay, "

@@ -47,8 +47,10 @@ class Records:
             raise ValueError(f"{_named(run)} is not the record of a run: it has no accuracies")
         try:
             timed = Speed.from_json(_value(speed)) if speed is not None else None
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"{_named(speed)} is not what sparsegate bench --out wrote") from error
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise ValueError(
+                f"{_named(speed)} is not what sparsegate bench --out wrote: {error}"
+            ) from error
         return cls(value, timed)
 
 

@@ -220,13 +220,13 @@ class GateOptimizer(Optimizer, abc.ABC):
         group, penalty = self._gate_group, self.penalty
         if group["lr"] is not None:
             return
-        group["lr"] = 1.0
+        self.gate_lr = 1.0
         if steps is not None and penalty is not None and penalty.count:
             sizes = [gate.numel() for gate in self._gates.values()]
             slopes = replace(penalty, bimodal=0.0).slopes(sizes)
             pairs = zip(slopes, sizes, strict=True)
             mean = sum(slope.base * size for slope, size in pairs) / sum(sizes)
-            group["lr"] = TRAVEL * (1 - group["momentum"]) / (mean * steps)
+            self.gate_lr = TRAVEL * (1 - group["momentum"]) / (mean * steps)
             LOGGER.info("the gates' learning rate is %.3g for %s steps", group["lr"], f"{steps:,}")
 
     def _warn_if_nothing_closes(self, steps: int) -> None:
