@@ -33,7 +33,7 @@ def mapped(planner: Planner, node: n.Map) -> Tensor:
 
 def _leaves(planner: Planner, group: Group, base: Tensor | None) -> list[Tensor]:
     skip = 0 if base is None else 1
-    found = [planner.values[leaf] for leaf in group.leaves[skip:]]
+    found = [planner.owned(planner.values[leaf]) for leaf in group.leaves[skip:]]
     return found if base is None else [base, *found]
 
 

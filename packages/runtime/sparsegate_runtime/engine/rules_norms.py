@@ -83,7 +83,7 @@ def group_norm(planner: Planner, node: n.GroupNorm) -> Tensor:
 
 def softmax(planner: Planner, node: n.Softmax) -> Tensor:
     """Over one dimension, which comes last for the kernel."""
-    source = planner.values[node.inputs[0]]
+    source = planner.owned(planner.values[node.inputs[0]])
     out = planner.compact(source)
     order = [dim for dim in range(len(node.shape)) if dim != node.dimension] + [node.dimension]
 
@@ -97,7 +97,7 @@ def softmax(planner: Planner, node: n.Softmax) -> Tensor:
 
 def reduce(planner: Planner, node: n.Reduce) -> Tensor:
     """The kept dimensions first, then the reduced ones."""
-    source = planner.values[node.inputs[0]]
+    source = planner.owned(planner.values[node.inputs[0]])
     kept = [dim for dim in range(len(source.shape)) if dim not in node.dimensions]
     out = planner.like_order(node.shape, [source])
     order = [*kept, *node.dimensions]
