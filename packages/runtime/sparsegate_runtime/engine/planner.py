@@ -17,6 +17,7 @@ from .structures import Kind
 from .tensor import (
     SLACK,
     Buffer,
+    Phases,
     Positions,
     Slots,
     Tensor,
@@ -44,16 +45,6 @@ class Pending:
     external: n.External | None = None
     tensors: tuple[Tensor, ...] = ()
     """What an operation of the caller reads."""
-
-
-@dataclass(frozen=True, eq=False)
-class Phases:
-    """Images taken apart by the phases of a stride."""
-
-    tensor: Tensor
-    """[channels, images, ...]: the first phase."""
-    offsets: Any
-    """[taps] bytes from a position to the input of each tap."""
 
 
 class Planner:

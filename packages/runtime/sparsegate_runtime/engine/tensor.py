@@ -101,6 +101,16 @@ class Tensor:
         return replace(found, extent=self.buffer.extent)
 
 
+@dataclass(frozen=True, eq=False)
+class Phases:
+    """Images taken apart by the phases of a stride."""
+
+    tensor: Tensor
+    """[channels, images, ...]: the first phase."""
+    offsets: Any
+    """[taps] bytes from a position to the input of each tap."""
+
+
 @dataclass(frozen=True)
 class Positions:
     """Where the positions of a channel lie: dimensions by size and stride."""
