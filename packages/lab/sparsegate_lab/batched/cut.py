@@ -1,4 +1,4 @@
-"""Closes all but a number of a member's weights, dead paths first."""
+"""Closes all but a given number of a member's weights, dead paths first."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def cut_(stack: Stack, index: int, example: Tensor) -> None:
 
 
 def _keys(stack: Stack, index: int) -> tuple[list[Tensor], list[Tensor]]:
-    """The order in which to keep weights (open gates, nearly equal ones by size), and sizes."""
+    """Returns the order in which to keep weights (open gates, near ties by size), and sizes."""
     keys, sizes = [], []
     for param in stack.gated.values():
         assert param.gate is not None
@@ -61,7 +61,7 @@ def _keys(stack: Stack, index: int) -> tuple[list[Tensor], list[Tensor]]:
 def _without_dead(
     stack: Stack, index: int, masks: list[Tensor], example: Tensor
 ) -> dict[str, Tensor]:
-    """The weights and biases that are left of the chosen ones when dead paths are removed."""
+    """Returns the chosen weights and the biases that remain when dead paths are removed."""
     model = empty_network(stack.members[index].run, stack.num_classes)
     state = {name: param.weight[index].cpu() for name, param in stack.params.items()}
     for name, mask in zip(stack.gated, masks, strict=True):

@@ -1,4 +1,4 @@
-"""Finds convolutions that are pooled and rectified at once, and makes one operation of the three."""
+"""Fuses convolution, 2x2 max pooling and ReLU into one operation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class _Tracer(fx.Tracer):
 
 
 def fuse_pools(model: nn.Module) -> nn.Module:
-    """The model with `relu(max_pool2d(conv(x), 2))` in one step; the layers are the same ones.
+    """Returns the model with `relu(max_pool2d(conv(x), 2))` in one step; layers are shared.
 
     A model that cannot be traced, or has no such place, comes back as it is.
     """
@@ -57,7 +57,7 @@ def _is_pooled(node: fx.Node, model: nn.Module) -> bool:
 
 
 def _halves(node: fx.Node) -> bool:
-    """Whether a node is `max_pool2d(x, 2)` and nothing else."""
+    """Whether a node is exactly `max_pool2d(x, 2)`."""
     plain = {
         "stride": None,
         "padding": 0,

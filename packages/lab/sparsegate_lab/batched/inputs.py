@@ -19,18 +19,18 @@ from .variants import VARIANTS, drawn_variants, variant
 
 
 class Batch(NamedTuple):
-    """One batch for every member, member after member."""
+    """One batch for every member, in the order of members."""
 
     images: Float[Tensor, "batch channel height width"]
     labels: Int64[Tensor, " batch"]
     chosen: Int64[Tensor, " batch"]
-    """The images' numbers in the split; the numbers of variants follow."""
+    """The indices of the images in the split; indices of variants follow."""
     offsets: Int64[Tensor, "batch 2"]
-    """The images' shifts down and right."""
+    """The images' shifts down and to the right."""
 
 
 class ManyInputs:
-    """The batches of every member's own `Batches`, drawn on the CPU, gathered on the device."""
+    """The batches of every member, drawn on the CPU and gathered on the device."""
 
     def __init__(
         self, members: Sequence[Member], split: Split, normalise: Normalise, device: torch.device
@@ -55,7 +55,7 @@ class ManyInputs:
         self.grid = self._grid(device)
 
     def drawn(self, epoch: int) -> tuple[Tensor, Tensor]:
-        """The order and the shifts of an epoch, still on the CPU."""
+        """Returns the order and the shifts of an epoch, on the CPU."""
         used = self.steps * self.size
         epochs = [each.epoch(epoch) for each in self.drawers]
         order = torch.stack([each.order[:used].to("cpu", torch.int32) for each in epochs])
@@ -67,12 +67,12 @@ class ManyInputs:
         return order, offsets
 
     def load(self, drawn: tuple[Tensor, Tensor]) -> None:
-        """Sets the epoch that batches come from."""
+        """Sets the epoch from which batches come."""
         self.order.copy_(drawn[0])
         self.offsets.copy_(drawn[1])
 
     def batch(self, at: Int64[Tensor, "1"]) -> Batch:
-        """The batch with a number that is on the device."""
+        """Returns the batch whose index is on the device."""
         positions = at * self.size + torch.arange(self.size, device=at.device)
         chosen = self.order.index_select(1, positions).flatten().long()
         offsets = self.offsets.index_select(1, positions).flatten(0, 1).long()
@@ -82,13 +82,13 @@ class ManyInputs:
         return Batch(self.normalise(moved), self.labels[chosen % self.count], chosen, offsets)
 
     def _grid(self, device: torch.device) -> Tensor:
-        """Offsets of an image's pixels from its corner: height, width, channel."""
+        """Returns the offsets of an image's pixels from its corner: height, width, channel."""
         channels, height, width = (torch.arange(size, device=device) for size in self.shape)
         return height[:, None, None] * self.stride + width[:, None] + channels * self.area
 
 
 def _all_images(split: Split, vary: float) -> UInt8[Tensor, "image channel height width"]:
-    """The images of a split and, with a strength, all their variants."""
+    """Returns the images of a split and, with a strength, all their variants."""
     if not vary:
         return split.images
     return torch.cat([split.images, *(variant(split, number, vary) for number in range(VARIANTS))])

@@ -1,4 +1,4 @@
-"""Layers that compute several members at once, each on its part of one batch."""
+"""Layers that compute several members at once, each on its part of the batch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .unfolded import fits_unfolding, unfolded_conv
 
 
 class ManyLinear(nn.Module):
-    """Linear layers as one batched product; the first axis of the input is member after member."""
+    """Linear layers as one batched product; the input's first axis goes member by member."""
 
     weight: Tensor
     bias: Tensor | None
@@ -20,7 +20,7 @@ class ManyLinear(nn.Module):
     def forward(
         self, inputs: Float[Tensor, "batch *between features"]
     ) -> Float[Tensor, "batch *between units"]:
-        """The outputs of every member's layer for its part."""
+        """Returns the outputs of every member's layer for its part of the batch."""
         weight, bias = self.weight, self.bias
         parts = inputs.reshape(len(weight), -1, inputs.shape[-1])
         if bias is None:
@@ -31,12 +31,12 @@ class ManyLinear(nn.Module):
 
 
 class ManyConv2d(nn.Module):
-    """Convolutions of several members; the first axis of the input is member after member."""
+    """Convolutions of several members; the input's first axis goes member by member."""
 
     weight: Tensor
     bias: Tensor | None
     pooled: bool
-    """Whether the layer also pools by two and rectifies, on a GPU with Triton."""
+    """Whether the layer also pools by two and applies ReLU, on a GPU with Triton."""
 
     def __init__(self, of: nn.Conv2d) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class ManyConv2d(nn.Module):
     def forward(
         self, images: Float[Tensor, "batch channel height width"]
     ) -> Float[Tensor, "batch unit height2 width2"]:
-        """The outputs of every member's layer for its part."""
+        """Returns the outputs of every member's layer for its part of the batch."""
         if self.pooled:
             bias = self.weight.new_zeros(self.weight.shape[:2]) if self.bias is None else self.bias
             return pooled_conv(images, self.weight, bias)
@@ -60,7 +60,7 @@ class ManyConv2d(nn.Module):
         return self._as_groups(images) if images.is_cuda else self._one_by_one(images)
 
     def _one_by_one(self, images: Tensor) -> Tensor:
-        """One convolution per member: on a CPU, each fills a core."""
+        """Computes one convolution per member; on a CPU, each one keeps a core busy."""
         # In channels-last, as in `train`: the fast layout, and the same order of arithmetic.
         weights = [
             each.contiguous(memory_format=torch.channels_last) for each in self.weight.unbind(0)
@@ -71,7 +71,7 @@ class ManyConv2d(nn.Module):
         return torch.cat(made)
 
     def _as_groups(self, images: Tensor) -> Tensor:
-        """One convolution with a group for every member."""
+        """Computes one convolution with a group for every member."""
         members, units = self.weight.shape[:2]
         side_by_side = images.view(members, -1, *images.shape[1:]).transpose(0, 1).flatten(1, 2)
         *options, groups = self.options
@@ -83,7 +83,7 @@ class ManyConv2d(nn.Module):
 
 
 def stacked_layers_(model: nn.Module) -> dict[str, nn.Module]:
-    """Replaces a model's layers by layers for many members, in place; weights are set later.
+    """Replaces a model's layers with layers for many members, in place; weights are set later.
 
     >>> stacked_layers_(nn.Sequential(nn.Linear(2, 2), nn.ReLU()))
     {'0': ManyLinear()}

@@ -30,10 +30,10 @@ class ManyWatcher:
     """CONTRACT: watches the training of many members; every method may be overridden."""
 
     def began(self, members: Sequence[Member], step: int, steps: int) -> None:
-        """Training begins, or resumes, at a step."""
+        """Training begins or resumes at a step."""
 
     def stepped(self, step: int) -> None:
-        """The steps up to this number are done, or queued on the device."""
+        """The steps up to this number are done or queued on the device."""
 
     def measured(self, epochs: Sequence[Epoch]) -> None:
         """An epoch has ended; one entry per member."""
@@ -43,7 +43,7 @@ class ManyWatcher:
 
 
 class ManyLoop:
-    """All members' training, in one process on one device."""
+    """The training of all members, in one process on one device."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class ManyLoop:
         return bool(due)
 
     def _forget_speed_(self, number: int) -> None:
-        """Resets the momentum of weights whose steps adapt from now on, in index."""
+        """Resets the momentum of weights whose steps are adaptive from now on."""
         # The old momentum divided by the size of a single gradient has no bound.
         for index, member in enumerate(self.members):
             if member.late.adapt and number == member.frozen_at:

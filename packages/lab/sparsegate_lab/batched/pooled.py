@@ -1,4 +1,4 @@
-"""Computes convolution, pooling and rectifier of many members in one Triton kernel."""
+"""Computes convolution, pooling and ReLU of many members in one Triton kernel."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Tile(NamedTuple):
     """How a kernel divides its work."""
 
     rows: int
-    """Positions or pixels of one program, or of one round of it."""
+    """Positions or pixels of one program, or of one iteration of it."""
     width: int
     """Inputs of a position that are read at a time."""
     warps: int
@@ -49,7 +49,7 @@ class Shape(NamedTuple):
 
     @classmethod
     def of(cls, images: Tensor, weight: Tensor) -> Shape:
-        """From images and every member's weight."""
+        """Returns the sizes for images and the weight of every member."""
         members, units, channels, high, wide = weight.shape
         count, _, height, width = images.shape
         tall, broad = (height - high + 1) // 2, (width - wide + 1) // 2
@@ -137,7 +137,7 @@ def _to_weights(
 
 
 def _to_images(matrix: Tensor, grad: Tensor, code: Tensor, shape: Shape) -> Tensor:
-    """By a matrix product and a fold, which is twice as fast as a kernel over pixels."""
+    """Computes the gradient by a matrix product and a fold, twice as fast as a pixel kernel."""
     high = shape.K // (shape.WIDE * shape.C)
     wide = aligned(matrix)
     rows = grad.new_zeros(len(grad), shape.H - high + 1, shape.W - shape.WIDE + 1, wide.shape[2])
@@ -151,7 +151,7 @@ def _to_images(matrix: Tensor, grad: Tensor, code: Tensor, shape: Shape) -> Tens
 
 
 def _power(size: int) -> int:
-    """The next power of two that a matrix unit takes."""
+    """Returns the next power of two that a matrix unit supports."""
     return max(16, 1 << (size - 1).bit_length())
 
 

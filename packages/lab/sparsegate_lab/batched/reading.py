@@ -18,7 +18,7 @@ IMAGES = 16_000  # of all members together in one pass
 
 
 class Readings:
-    """Counts the gates of all members when asked, and remembers the last masks."""
+    """Counts the gates of all members on request, and remembers the last masks."""
 
     def __init__(self, stack: Stack) -> None:
         self.stack = stack
@@ -29,7 +29,7 @@ class Readings:
     def take(
         self, number: int, losses: list[float], validation: list[float]
     ) -> tuple[list[Epoch], list[list[str]]]:
-        """Every member's epoch, and its notes about layers that have closed."""
+        """Returns every member's epoch, and its notes about layers that have closed."""
         members = range(len(self.stack.members))
         if not self.sizes:
             whole = self.stack.num_weights
@@ -61,14 +61,14 @@ class Readings:
         return epochs, closed
 
     def histogram(self, index: int) -> tuple[int, ...]:
-        """The histogram of a member's gates; empty if it has none."""
+        """Returns the histogram of a member's gates; empty if it has none."""
         each = [
             histogram(one.gate[index]) for one in self.stack.gated.values() if one.gate is not None
         ]
         return tuple(torch.stack(each).sum(0).tolist()) if each else ()
 
     def _counts(self) -> tuple[Int64[Tensor, "weight member"], Float[Tensor, "kind member"]]:
-        """Open gates of every weight; totals of undecided, flipped, expected open, variance."""
+        """Returns open gates of every weight, and totals: undecided, flipped, open, variance."""
         kept, rows = [], []
         for name, each in self.stack.gated.items():
             assert each.gate is not None
@@ -84,7 +84,7 @@ class Readings:
 
 
 def _expected(each: Stacked, gate: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Weights that a drawn mask keeps, and the sum of its variances, for every member."""
+    """Returns the weights that a drawn mask keeps and the sum of its variances, per member."""
     if each.noise is None:
         return mask.sum(1).double(), torch.zeros(len(gate), dtype=torch.float64, device=gate.device)
     return gate.double().sum(1), (gate * (1 - gate)).double().sum(1)
@@ -94,7 +94,7 @@ def _expected(each: Stacked, gate: Tensor, mask: Tensor) -> tuple[Tensor, Tensor
 def accuracies(
     stack: Stack, weights: dict[str, Tensor], split: Split, normalise: Normalise
 ) -> list[float]:
-    """Percentage of images that each member classifies correctly with these weights."""
+    """Returns the percentage of images that each member classifies correctly."""
     members = len(stack.members)
     size = max(1, IMAGES // members)
     right = torch.zeros(members, dtype=torch.int64, device=split.labels.device)

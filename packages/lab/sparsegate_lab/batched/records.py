@@ -1,4 +1,4 @@
-"""Makes the finished networks of all members, with their records."""
+"""Builds the finished networks of all members and their records."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .reading import accuracies
 
 
 def finished(loop: ManyLoop, command: str) -> list[tuple[nn.Module, Record]]:
-    """Every member's ordinary network, on the CPU, with its record; reads the test set once."""
+    """Returns every member's network, on the CPU, with its record; reads the test set once."""
     states = loop.stack.finished()
     models = [_network(loop, states, index) for index in range(len(loop.members))]
     whole = {
@@ -64,7 +64,7 @@ def _record(
 
 
 def _price(loop: ManyLoop, index: int) -> tuple[str, ...]:
-    """The note on the price at which steering ended."""
+    """Returns the note on the final price of a steered member."""
     member = loop.members[index]
     if member.most is None:
         return ()

@@ -1,4 +1,4 @@
-"""Tabulates what changes from step to step for each member, for the device to read."""
+"""Tabulates the settings that change from step to step, for the device to read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NUM_KNOBS = 6
 def knob_table(
     members: Sequence[Member], epoch: int, steps: int, factors: Sequence[float] | None = None
 ) -> Float[Tensor, "step knob member"]:
-    """The settings of one epoch's steps; the factors multiply the members' prices."""
+    """Returns the settings of one epoch's steps; the factors multiply the members' prices."""
     total = members[0].run.epochs * steps
     moments = [number / total for number in range(epoch * steps, (epoch + 1) * steps)]
     columns = [[_knobs(member, moment, 1 / total) for moment in moments] for member in members]
@@ -47,7 +47,7 @@ def _knobs(member: Member, progress: float, step: float) -> tuple[float, ...]:
 
 
 def _late(member: Member, progress: float, step: float) -> tuple[float, float, float]:
-    """Learning rate, weight decay, and the bias correction of the mean squared gradient."""
+    """Returns learning rate, weight decay, and Adam's bias correction."""
     run, late, begin = member.run, member.late, member.frozen_at / member.run.epochs
     lr, decay = run.lr * cosine(progress), run.weight_decay
     if progress - begin < -step / 2:  # rounding must not move the moment by a step
@@ -62,6 +62,6 @@ def _late(member: Member, progress: float, step: float) -> tuple[float, float, f
 
 
 def _blend(member: Member, progress: float, step: float) -> float:
-    """The share of this step's weights in the average; one until averaging begins."""
+    """Returns the share of this step's weights in the average; one until averaging begins."""
     begun = progress - member.freeze >= step / 2
     return 1 - member.average if begun and member.average else 1.0

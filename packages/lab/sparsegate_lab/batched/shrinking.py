@@ -1,4 +1,4 @@
-"""Takes the units that nobody reads out of the steps of all members, so that they cost nothing."""
+"""Removes units without readers from the steps of all members, so that they cost nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROUND = 16  # widths are multiples: kernels are compiled for few shapes, which f
 
 
 class Link(NamedTuple):
-    """A layer's units and where they are read."""
+    """A layer's units and the places where they are read."""
 
     layer: str
     readers: tuple[str, ...]
@@ -30,7 +30,7 @@ class Link(NamedTuple):
 
 
 class Shrinking:
-    """Small copies of all parameters, in which the steps are taken; the whole ones get them back after every epoch.
+    """Small copies of all parameters, on which steps are taken; full ones are updated each epoch.
 
     As long as gates move, a unit that nobody reads could come back: it leaves only if all members shed such units.
     Once the mask stands still, nothing is changed by its leaving. All members have the same widths, those of the
@@ -49,7 +49,7 @@ class Shrinking:
 
     @torch.no_grad()
     def shrunk_(self, *, frozen: bool, cut: bool) -> bool:
-        """Makes the steps' parameters smaller, in place, if that is allowed and worth it; says whether it did.
+        """Shrinks the steps' parameters in place if allowed and worthwhile; returns whether it did.
 
         After a cut of the whole parameters the small ones are made anew in any case.
         """
@@ -70,14 +70,14 @@ class Shrinking:
 
     @torch.no_grad()
     def write_back_(self) -> None:
-        """Copies what the steps have moved to the whole parameters, in place."""
+        """Copies what the steps have changed to the full parameters, in place."""
         for name, at in self.places.items():
             for part in MOVED:
                 if (small := getattr(self.stack.active[name], part)) is not None:
                     getattr(self.stack.params[name], part)[at] = small
 
     def _close_(self) -> None:
-        """Tells the small parameters which gates have closed in the whole ones, in place."""
+        """Closes gates in the small parameters that were closed in the full ones, in place."""
         for name, at in self.places.items():
             gate, whole = self.stack.active[name].gate, self.stack.params[name].gate
             if gate is not None and whole is not None:
@@ -87,7 +87,7 @@ class Shrinking:
         return sum(each.weight.numel() for each in self.stack.active.values())
 
     def _live(self, link: Link) -> Bool[Tensor, "member unit"]:
-        """The units that somebody reads; the gates of the others' own weights are closed, in place."""
+        """Returns the units with readers; closes the gates of other units' weights, in place."""
         live = torch.stack(
             [_read(self.stack.params[f"{name}.weight"], link.units) for name in link.readers]
         ).any(0)
@@ -99,7 +99,7 @@ class Shrinking:
     def _places(
         self, chosen: dict[str, Int64[Tensor, "member some"]]
     ) -> dict[str, tuple[Tensor, ...]]:
-        """Where the chosen units' elements stand in each parameter: member, unit and, of a weight, input."""
+        """Returns where the units' elements are in each parameter: member, unit and input."""
         sources = {reader: link.layer for link in self.links for reader in link.readers}
         made: dict[str, tuple[Tensor, ...]] = {}
         for name, each in self.stack.params.items():
@@ -122,7 +122,7 @@ class Shrinking:
 
 
 def _links(stack: Stack, example: Example) -> list[Link]:
-    """Who reads whom; empty if the model cannot be captured, so that nothing shrinks."""
+    """Returns who reads whom; empty if the model cannot be captured, so nothing shrinks."""
     model = empty_network(stack.members[0].run, stack.num_classes).eval()
     try:
         follow = Follow(capture(model, example))
@@ -136,7 +136,7 @@ def _links(stack: Stack, example: Example) -> list[Link]:
 
 
 def _read(each: Stacked, units: int) -> Bool[Tensor, "member unit"]:
-    """Which of the units that come in are read; all, if the layer has no gates."""
+    """Returns which incoming units are read; all of them if the layer has no gates."""
     if each.gate is None:
         return torch.ones(len(each.weight), units, dtype=torch.bool, device=each.weight.device)
     opened = (each.gate > 0.5).any(1)
@@ -144,7 +144,7 @@ def _read(each: Stacked, units: int) -> Bool[Tensor, "member unit"]:
 
 
 def _filled(live: Bool[Tensor, "member unit"]) -> Int64[Tensor, "member some"]:
-    """The live units of each member and as many others as it takes to have the same number, in order."""
+    """Returns each member's live units, padded with others to the same number, in order."""
     most = max(1, int(live.sum(1).max()))
     width = min(live.shape[1], -(-most // ROUND) * ROUND)
     return live.int().argsort(dim=1, descending=True, stable=True)[:, :width].sort(dim=1).values
@@ -155,12 +155,12 @@ def _all(members: int, count: int, device: torch.device) -> Int64[Tensor, "membe
 
 
 def _spread(units: Int64[Tensor, "member some"], each: int) -> Int64[Tensor, "member more"]:
-    """The inputs that come from units, so many from each one."""
+    """Returns the inputs that come from these units."""
     return (units[:, :, None] * each + torch.arange(each, device=units.device)).flatten(1)
 
 
 def _size(whole: Stacked, at: tuple[Tensor, ...]) -> int:
-    """How many elements stand in these places."""
+    """Returns the number of elements at these places."""
     rows, *columns = at[1:]
     return (
         rows.numel()
@@ -170,7 +170,7 @@ def _size(whole: Stacked, at: tuple[Tensor, ...]) -> int:
 
 
 def _part(whole: Stacked, at: tuple[Tensor, ...]) -> Stacked:
-    """Copies of everything that moves, for these places alone."""
+    """Returns copies of everything that changes, at these places."""
     held = {name: value for name in MOVED if (value := getattr(whole, name)) is not None}
     return dataclasses.replace(
         whole, **{name: value[at].contiguous() for name, value in held.items()}

@@ -1,4 +1,4 @@
-"""Holds the networks of all members as one, with all that a checkpoint must hold."""
+"""Holds the networks of all members as one, and everything that a checkpoint contains."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOVED = ("weight", "speed", "gate", "gate_speed", "average", "square")
 
 
 class Stack(nn.Module):
-    """Weights, gates and all that moves with them, each with a leading axis over members."""
+    """Weights, gates and their optimizer state, each with a leading axis over members."""
 
     factor: Tensor
     """The factor on each member's price; one unless it is steered."""
@@ -59,7 +59,7 @@ class Stack(nn.Module):
         return {name: each for name, each in self.params.items() if each.gate is not None}
 
     def leaves(self) -> dict[str, Tensor]:
-        """The masked weights of a training step, which take gradients."""
+        """The masked weights of a training step, which require gradients."""
         return {
             name: each.effective(training=True).detach().requires_grad_()
             for name, each in self.active.items()
@@ -76,7 +76,7 @@ class Stack(nn.Module):
 
     @torch.no_grad()
     def finished(self) -> dict[str, Float[Tensor, "member *shape"]]:
-        """The weights of all members, or their averages; removed ones are exactly zero."""
+        """Returns the weights of all members, or their averages; removed ones are exactly zero."""
         made = {}
         for name, each in self.params.items():
             whole = each if each.average is None else Stacked(each.average, each.speed, each.gate)
@@ -84,7 +84,7 @@ class Stack(nn.Module):
         return made
 
     def draw_noise(self, step: int) -> None:
-        """Draws the noise of sampled masks, the same for each member as if it were alone."""
+        """Draws the noise of sampled masks; each member gets what it would get alone."""
         sampled = [each.noise for each in self.params.values() if each.noise is not None]
         for index, member in enumerate(self.members if sampled else ()):
             source = torch.Generator(sampled[0].device).manual_seed(
@@ -138,7 +138,7 @@ class Stack(nn.Module):
 
 
 def _begin(member: Member, data: Dataset) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """The first weights and gates of a member, by the name of the weight."""
+    """Returns the first weights and gates of a member, by the name of the weight."""
     with torch.random.fork_rng(devices=()):
         model, _ = fresh_network(member.run, data)
         model = member.run.method.prepare(model)

@@ -19,7 +19,7 @@ WARM_UP = 3  # steps before recording, as torch asks for
 
 
 class Steps:
-    """Takes steps. What differs between them is read from tensors on the device, for the graph."""
+    """Takes steps; what differs between steps is read from tensors on the device."""
 
     def __init__(
         self, stack: Stack, inputs: ManyInputs, opinion: Opinion | None, device: torch.device
@@ -90,7 +90,7 @@ class Steps:
         return Rates(lr, self.momentum, decay, gate_lr, self.gate_momentum, price, blend, adapt)
 
     def _recorded(self) -> torch.cuda.CUDAGraph:
-        """A graph of one step; the warm-up steps are undone."""
+        """Returns a recorded graph of one step; the warm-up steps are undone."""
         kept = [*self.stack.moving(), self.at, self.losses]
         before = [tensor.clone() for tensor in kept]
         stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]

@@ -40,7 +40,7 @@ class Opinion:
         *,
         vary: float = 0.0,
     ) -> Opinion:
-        """Runs the teacher, in eval, on all images, shifts and variants of a split."""
+        """Runs the teacher in eval mode on all images, shifts and variants of a split."""
         teacher.eval()
         shift, device = Shift(pixels), split.labels.device
         span = torch.arange(-pixels, pixels + 1, device=device)
@@ -63,13 +63,13 @@ class Opinion:
 
     @property
     def _before_variants(self) -> int:
-        """The offset of a variant's row from its number."""
+        """Returns the offset of a variant's row from its index."""
         return self.num_images * (self.num_shifts - 1)
 
     def __call__(
         self, chosen: Int64[Tensor, " batch"], offsets: Int64[Tensor, "batch 2"]
     ) -> Float[Tensor, "batch classes"]:
-        """The logits for these images, moved by these offsets; variants do not move."""
+        """Returns the logits for these images at these shifts; variants are not shifted."""
         span = 2 * self.pixels + 1
         shift = (offsets[:, 0] + self.pixels) * span + offsets[:, 1] + self.pixels
         row = torch.where(

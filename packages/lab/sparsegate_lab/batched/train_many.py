@@ -1,4 +1,4 @@
-"""Turns the descriptions of many runs into their records."""
+"""Trains many runs at once and writes their records."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def train_many(
 
 @dataclass(frozen=True, eq=False)
 class _Session:
-    """The members that have no record yet."""
+    """Returns the members that have no record yet."""
 
     folders: dict[Member, RunFolder]
     folder: Path
@@ -69,7 +69,7 @@ class _Session:
     every: float
 
     def train(self) -> None:
-        """Trains all of them, then writes each one's network and record."""
+        """Trains all members, then writes each one's network and record."""
         data = load_data(next(iter(self.folders)).run.data)
         name = f"many-{_digest([member.name for member in self.folders])}"
         with ExitStack() as held:

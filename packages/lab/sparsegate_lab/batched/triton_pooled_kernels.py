@@ -1,4 +1,4 @@
-"""Triton kernels of a convolution with pooling and rectifier, for many members."""
+"""Triton kernels for convolution with pooling and ReLU, for many members."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def pooled_forward(
     WIDE: tl.constexpr, K: tl.constexpr, TALL: tl.constexpr, BROAD: tl.constexpr,
     PRECISION: tl.constexpr, ROWS: tl.constexpr, BK: tl.constexpr, NP: tl.constexpr,
 ):  # fmt: skip
-    """Output and code: which of four positions was the largest, 4 where the rectifier is closed."""
+    """Output and code: which of four positions was the largest; 4 if ReLU gives zero."""
     member = tl.program_id(1)
     p = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     inside = p < BATCH * TALL * BROAD

@@ -1,4 +1,4 @@
-"""A Triton kernel that moves one parameter of all members in one pass over its memory."""
+"""A Triton kernel that updates one parameter of all members in one pass over memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sparsegate.optimizers import next_gate, next_weight
 def next_weight_by_adam(
     w, v, grad, lr, momentum, decay, adapt, square, mask, NEW: tl.constexpr, TINY: tl.constexpr
 ):
-    """As `next_weight`; where `adapt` is not zero, the step is divided by the gradients' size."""
+    """Like `next_weight`; where `adapt` is not zero, the step is divided by the gradients' size."""
     grad += w * decay
     s = tl.load(square, mask=mask)
     s = tl.where(adapt > 0, s + NEW * (grad * grad - s), s)
@@ -36,7 +36,7 @@ def move(
     GATED: tl.constexpr, SAMPLED: tl.constexpr, TILTED: tl.constexpr, AVERAGED: tl.constexpr,
     ADAPTED: tl.constexpr, NEW: tl.constexpr, TINY: tl.constexpr, BLOCK: tl.constexpr,
 ):
-    """As `update.move_`, for one block of one member."""
+    """Like `update.move_`, for one block of one member."""
     member = tl.program_id(1)
     inside = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = inside < size

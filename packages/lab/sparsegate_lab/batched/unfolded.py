@@ -25,7 +25,7 @@ def unfolded_conv(
     weight: Float[Tensor, "member unit channel high wide"],
     bias: Float[Tensor, "member unit"] | None,
 ) -> Float[Tensor, "batch unit height2 width2"]:
-    """Every member's convolution of its part of the batch, without padding, one pixel at a time."""
+    """Computes every member's convolution of its part of the batch, without padding."""
     if torch.is_autocast_enabled(images.device.type):
         kind = torch.get_autocast_dtype(images.device.type)
         images, weight = images.to(kind), weight.to(kind)
@@ -75,13 +75,13 @@ class _Unfolded(torch.autograd.Function):
 
 
 def _seen(images: Tensor, high: int, wide: int) -> Tensor:
-    """The inputs of every position, as a view: image, row, column, high, wide, channel."""
+    """Returns the inputs of every position as a view: image, row, column, high, wide, channel."""
     last = images.permute(0, 2, 3, 1).contiguous()
     return last.unfold(1, high, 1).unfold(2, wide, 1).permute(0, 1, 2, 4, 5, 3)
 
 
 def _columns(seen: Tensor, members: int) -> Tensor:
-    """A copy of the inputs of every position, one row each, padded with zeros."""
+    """Returns a copy of the inputs of every position, one row each, padded with zeros."""
     size = seen.shape[3:].numel()
     columns = seen.new_empty(*seen.shape[:3], _next(size))
     columns[..., size:].zero_()
@@ -90,14 +90,14 @@ def _columns(seen: Tensor, members: int) -> Tensor:
 
 
 def aligned(matrix: Float[Tensor, "member taps unit"]) -> Float[Tensor, "member more units"]:
-    """The matrix of every member's weight, padded with zeros in both dimensions."""
+    """Returns the matrix of every member's weight, padded with zeros in both dimensions."""
     return F.pad(
         matrix, tuple(each for size in matrix.shape[:0:-1] for each in (0, _next(size) - size))
     )
 
 
 def _long_product(columns: Tensor, rows: Tensor) -> Tensor:
-    """columns^T @ rows for every member, with the long sum in parts."""
+    """Computes columns^T @ rows for every member, with the long sum in parts."""
     parts = PARTS if columns.shape[1] % PARTS == 0 else 1
     split = [each.reshape(len(each) * parts, -1, each.shape[2]) for each in (columns, rows)]
     made = torch.bmm(split[0].transpose(1, 2), split[1])
@@ -109,7 +109,7 @@ def _long_product(columns: Tensor, rows: Tensor) -> Tensor:
 def folded(
     to_columns: Float[Tensor, "member place taps"], shape: torch.Size, high: int, wide: int
 ) -> Float[Tensor, "batch channel height width"]:
-    """Every pixel's gradient: the sum over the positions that read it."""
+    """Computes every pixel's gradient: the sum over the positions that read it."""
     count, channels, height, width = shape
     tall, broad = height - high + 1, width - wide + 1
     seen = to_columns.view(count, tall, broad, -1)[..., : high * wide * channels]

@@ -1,4 +1,4 @@
-"""One step of the weights and gates of all members, each with its own rates and price."""
+"""One step of the weights and gates of all members, with the rates and price of each."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BLOCK = 1024  # elements per program of the kernel
 
 
 class Rates(NamedTuple):
-    """The numbers of one step, one entry per member."""
+    """The settings of one step, one entry per member."""
 
     lr: Float[Tensor, " member"]
     momentum: Float[Tensor, " member"]
@@ -35,14 +35,14 @@ class Rates(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Stacked:
-    """One parameter of all members, with its gates if it has any and all that moves with it."""
+    """One parameter of all members, with its gates, if any, and their optimizer state."""
 
     weight: Float[Tensor, "member *shape"]
     speed: Float[Tensor, "member *shape"]
     gate: Float[Tensor, "member *shape"] | None = None
     gate_speed: Float[Tensor, "member *shape"] | None = None
     noise: Float[Tensor, "member *shape"] | None = None
-    """The random numbers that a sampled mask compares gates with, drawn anew for every step."""
+    """Returns the random numbers that a sampled mask compares gates with, new for every step."""
     average: Float[Tensor, "member *shape"] | None = None
     base: Float[Tensor, " member"] | None = None
     """The price's slope at a closed gate."""
@@ -57,7 +57,7 @@ class Stacked:
         return self.gate if self.noise is None else self.gate - self.noise + OPEN_ABOVE
 
     def effective(self, *, training: bool) -> Float[Tensor, "member *shape"]:
-        """The weight that takes part in the forward pass."""
+        """Returns the weight that takes part in the forward pass."""
         if self.gate is None:
             return self.weight
         return where_open(self.score() if training else self.gate, self.weight)
@@ -65,7 +65,7 @@ class Stacked:
 
 @torch.no_grad()
 def move_(param: Stacked, grad: Float[Tensor, "member *shape"], rates: Rates) -> None:
-    """Moves one parameter of all members by the gradient of the masked weight, in place."""
+    """Updates one parameter of all members by the gradient of the masked weight, in place."""
     to_gate = None if param.gate is None else grad * param.weight  # before the weight moves
     grad = grad if param.gate is None else where_open(param.score(), grad)
     _move_weight_(param, grad, rates)
@@ -88,7 +88,7 @@ def _move_weight_(param: Stacked, grad: Tensor, rates: Rates) -> None:
 
 
 def _adapted(param: Stacked, grad: Tensor, rates: Rates) -> Tensor:
-    """The steps of members that adapt as Adam: mean gradient over root of mean square."""
+    """Returns Adam's steps for adaptive members: mean gradient over root of mean square."""
     assert param.square is not None
     adapt, momentum = _on(param, rates.adapt), _on(param, rates.momentum)
     new = torch.where(rates.adapt > 0, 1 - MEMORY, 0.0)
@@ -125,7 +125,7 @@ def can_fuse() -> bool:
 
 @torch.no_grad()
 def move_fused_(param: Stacked, grad: Float[Tensor, "member *shape"], rates: Rates) -> None:
-    """As `move_`, in one pass by a Triton kernel; equal up to rounding."""
+    """Like `move_`, in one pass by a Triton kernel; equal up to rounding."""
     members, size = len(param.weight), param.weight[0].numel()
     unused = param.speed  # passed where the kernel reads nothing
     parts = (param.gate, param.gate_speed, param.noise, param.average, param.square)

@@ -1,4 +1,4 @@
-"""Makes distorted variants of the training images once, so that a teacher can see all of them."""
+"""Creates distorted variants of the training images once, so that a teacher can see them all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PIECE = 5_000  # images that are changed at a time
 def variant(
     split: Split, number: int, strength: float
 ) -> UInt8[Tensor, "image channel height width"]:
-    """One variant of all images of a split, on the split's device; deterministic."""
+    """Returns one variant of all images of a split, on the split's device; deterministic."""
     vary = Vary(strength)
     drawn = vary.draw(len(split), generator(number, "variant")).to(split.labels.device)
     pieces = zip(torch.split(split.images, PIECE), torch.split(drawn, PIECE), strict=True)
@@ -25,7 +25,7 @@ def variant(
 
 
 def drawn_variants(seed: int, epoch: int, count: int) -> Tensor:
-    """The variant of each of `count` images in an epoch, from 1 on; 0 for the image itself."""
+    """Returns the variant of each of `count` images in an epoch, from 1; 0 is the image itself."""
     draw = generator(seed, "variant", epoch)
     which = torch.randint(1, VARIANTS + 1, (count,), generator=draw)
     return which * (torch.rand(count, generator=draw) >= AS_THEY_ARE)

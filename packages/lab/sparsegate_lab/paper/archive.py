@@ -1,4 +1,4 @@
-"""The records that exist already, found by the run that they are of."""
+"""Finds the records that already exist for a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .exhibit import Exhibit
 
 
 class Archive:
-    """Records under a folder of results, committed, and under a folder of runs, made here.
+    """The records under two folders: committed results, and runs made here.
 
     A record counts for a run only if all settings are equal: one that was made before a recipe changed is not used.
     """
@@ -28,19 +28,19 @@ class Archive:
         )
 
     def record(self, run: Run[Any]) -> Record | None:
-        """The record of a run, if there is one."""
+        """Returns the record of a run, if there is one."""
         if run.name in self._committed:
             return self._committed[run.name]
         return RunFolder(self._runs / run.name, run).record() if self._runs else None
 
     def records(self) -> Iterator[Record]:
-        """Every record, those that were made here first."""
+        """Yields every record; those made here come first."""
         for path in sorted(self._runs.glob("*/record.json")) if self._runs else ():
             yield Record.load(path)
         yield from self._committed.values()
 
     def missing(self, exhibit: Exhibit, seeds: Iterable[int]) -> list[Run[Any]]:
-        """The runs of an exhibit that have no record yet."""
+        """Returns the runs of an exhibit that have no record yet."""
         return [
             run
             for each in planned(exhibit, seeds).values()
@@ -49,7 +49,7 @@ class Archive:
         ]
 
     def studies(self, exhibit: Exhibit, seeds: Iterable[int]) -> dict[str, Study]:
-        """What an exhibit is made of: the studies it plans, as far as they are there, and those it reads by name."""
+        """Returns an exhibit's studies: complete planned ones, and those it reads by name."""
         found = self._by_name(exhibit.wanted())
         for name, runs in planned(exhibit, seeds).items():
             records = tuple(record for run in runs if (record := self.record(run)) is not None)
@@ -69,7 +69,7 @@ class Archive:
 
 
 def planned(exhibit: Exhibit, seeds: Iterable[int]) -> dict[str, list[Run[Any]]]:
-    """Every run of an exhibit with every seed."""
+    """Returns every run of an exhibit with every seed."""
     each = list(seeds)
     return {
         name: [dataclasses.replace(run, seed=seed) for seed in each]
@@ -78,7 +78,7 @@ def planned(exhibit: Exhibit, seeds: Iterable[int]) -> dict[str, list[Run[Any]]]
 
 
 def save_studies(path: Path, title: str, command: str, studies: Mapping[str, Study]) -> None:
-    """Writes several studies into one JSON file, as an archive finds them again."""
+    """Writes several studies into one JSON file that an archive can read again."""
     content = {
         "title": title,
         "command": command,
@@ -97,7 +97,7 @@ def _all_records(folder: Path) -> Iterator[Record]:
 
 
 def _run_name(record: Record) -> str:
-    """The name that the record's run has today: settings that were added since count as their defaults."""
+    """Returns today's name of the record's run; settings added since have their defaults."""
     try:
         return Run.from_json(record.run).name
     except (TypeError, ValueError):  # a setting or a method that is no more

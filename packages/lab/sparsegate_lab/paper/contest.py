@@ -1,4 +1,4 @@
-"""Studies of one network by several methods, ranked against learned gates of the same size."""
+"""Ranks studies of one network by several methods against learned gates of the same size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SLACK = 1.02  # of the size: a seed more or less should not decide who may compe
 
 @dataclass(frozen=True)
 class Entry:
-    """One method's study in the contest."""
+    """The study of one method."""
 
     recipe: str
     study: Study
@@ -26,43 +26,43 @@ class Entry:
 
     @property
     def kept(self) -> Summary:
-        """Weights, or what a layer stores in their place."""
+        """The number of weights, or of what a layer stores instead of weights."""
         return self.study.summary(lambda record: record.kept)
 
     @property
     def with_indices(self) -> Summary:
-        """Weights and what says where they belong."""
+        """The number of weights and of indices that say where they belong."""
         return self.study.summary(lambda record: record.num_with_indices)
 
     @property
     def rate(self) -> Summary:
-        """How many times fewer weights."""
+        """How many times fewer weights the network has."""
         return self.study.summary(lambda record: record.rate)
 
     @property
     def test(self) -> Summary:
-        """Test accuracy."""
+        """The test accuracy."""
         return self.study.summary(lambda record: record.test)
 
     @property
     def validation(self) -> float:
-        """Mean validation accuracy, by which networks are chosen."""
+        """The mean validation accuracy, which selects networks."""
         return self.study.summary(lambda record: record.validation).mean
 
     def noise(self, otherwise: float = 0.0) -> float:
-        """The standard error of the mean test accuracy; with one seed, by a spread from elsewhere."""
+        """The standard error of the mean test accuracy; one seed uses another study's spread."""
         num_seeds = len(self.study.records)
         return (self.test.spread if num_seeds > 1 else otherwise) / math.sqrt(num_seeds)
 
 
 def best_gates(entries: Iterable[Entry], *, at_most: float) -> Entry | None:
-    """The gated network with at most so many weights that has the best validation accuracy."""
+    """Returns the gated network of at most this size that has the best validation accuracy."""
     fitting = [each for each in entries if each.is_gates and each.kept.mean <= at_most * SLACK]
     return max(fitting, key=lambda each: each.validation, default=None)
 
 
 def standing(gates: Entry | None, other: Entry) -> str:
-    """How learned gates of at most the same size stand against a method, in words."""
+    """Says in words how learned gates of at most the same size compare with a method."""
     if gates is None:
         return "no gates so small"
     difference = gates.test.mean - other.test.mean

@@ -1,4 +1,4 @@
-"""A picture of a contest: accuracy over parameters, by learned gates, by other methods, and as printed."""
+"""Plots accuracy over parameters: learned gates, other methods, and the paper's numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CROWD, END = 30_000, 200_000
 
 
 def draw_contest(axes: Any, entries: Sequence[Entry], printed: PrintedTable) -> None:
-    """Draws the contest; names stand at the paper's rows, and at methods with few parameters."""
+    """Draws the plot; the paper's rows and the smallest networks are labeled."""
     _printed(axes, printed)
     others = [each for each in entries if not each.is_gates]
     places = [each.kept.mean for each in others], [each.test.mean for each in others]
@@ -45,7 +45,7 @@ def draw_contest(axes: Any, entries: Sequence[Entry], printed: PrintedTable) -> 
 
 
 def _printed(axes: Any, printed: PrintedTable) -> None:
-    """The paper's own rows: what they have in the way of parameters and accuracy."""
+    """Returns the parameters and accuracy of the paper's own rows."""
     cells = {
         row: [printed.number(row, column) for column in ("parameters", "accuracy")]
         for row in printed.rows
@@ -64,7 +64,7 @@ def _printed(axes: Any, printed: PrintedTable) -> None:
 
 
 def _name(axes: Any, text: str, place: tuple[float, float], colour: str) -> None:
-    """To the right of its point; to the left where others crowd, or where the picture ends."""
+    """Places a label to the right of its point, or to the left where space is short."""
     turned = FEW < place[0] < CROWD or place[0] > END
     shift, side = ((-6, -3), "right") if turned else ((6, -3), "left")
     axes.annotate(

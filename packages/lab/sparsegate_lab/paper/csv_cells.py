@@ -1,4 +1,4 @@
-"""A table for programs: every number alone in its cell."""
+"""Converts a table for people into cells for programs, with one number in each cell."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ALONE = re.compile(rf"({NUMBER})(?: %)?")
 
 
 def apart(rows: Sequence[Row]) -> list[Row]:
-    """The table with spreads in columns of their own, and numbers without marks of thousands or of per cent.
+    """Returns the table with spreads in separate columns, and numbers without separators and units.
 
     >>> apart([("layer", "kept"), ("fc1", "11,916 ± 84")])
     [('layer', 'kept', 'kept, spread'), ('fc1', '11916', '84')]
@@ -33,6 +33,6 @@ def _parts(column: Row) -> list[Row]:
 
 
 def _bare(cell: str) -> str:
-    """A number without its marks; any other text as it is."""
+    """Returns a number without separators and units; other text is unchanged."""
     match = ALONE.fullmatch(cell)
     return match[1].replace(",", "") if match else cell

@@ -1,4 +1,4 @@
-"""How long runs will take on this machine, said before they begin."""
+"""Estimates how long runs will take on this machine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Timed(Exception):  # noqa: N818
 
 
 class _Stopwatch(Watcher):
-    """Times some steps of a run and then ends it."""
+    """Times some steps of a run, then ends it."""
 
     def __init__(self) -> None:
         self.steps, self.seconds, self._began = 0, 0.0, 0.0
@@ -44,7 +44,7 @@ class _Stopwatch(Watcher):
 def seconds_for(
     runs: Sequence[Run[Any]], records: Iterable[Record], *, processes: int = 1
 ) -> float:
-    """Seconds that the runs will take, so many at a time: by earlier records of this machine, else by a trial."""
+    """Returns the seconds that runs will take, from earlier records of this machine or a trial."""
     threads = threads_each(processes)
     rates = _known(records, {**machine(), "threads": threads})
     for run in runs:
@@ -54,12 +54,12 @@ def seconds_for(
 
 
 def threads_each(processes: int) -> int:
-    """The threads that are left for each of several processes."""
+    """Returns the threads for each of several processes."""
     return max(1, torch.get_num_threads() // processes)
 
 
 def in_words(seconds: float) -> str:
-    """A duration for a person.
+    """Returns a duration in words.
 
     >>> in_words(95.0), in_words(2400.0), in_words(18720.0)
     ('2 minutes', '40 minutes', '5.2 hours')
@@ -75,7 +75,7 @@ def _kind(run: Run[Any]) -> tuple[Any, ...]:
 
 
 def _known(records: Iterable[Record], here: Mapping[str, Any]) -> dict[tuple[Any, ...], float]:
-    """Seconds of an epoch, by what it depends on, from the records of this machine: the least, when it was calm."""
+    """Returns the seconds of an epoch from records of this machine: the shortest of each kind."""
     rates: dict[tuple[Any, ...], float] = {}
     for record in records:
         if record.epochs and all(record.machine.get(part) == value for part, value in here.items()):
@@ -85,7 +85,7 @@ def _known(records: Iterable[Record], here: Mapping[str, Any]) -> dict[tuple[Any
 
 
 def _tried(run: Run[Any], threads: int) -> float:
-    """Seconds of an epoch, from some steps of the run in a folder that is thrown away."""
+    """Returns the seconds of an epoch, measured on some steps in a temporary folder."""
     watch, before = _Stopwatch(), torch.get_num_threads()
     torch.set_num_threads(threads)
     try:

@@ -15,7 +15,7 @@ Studies = Mapping[str, Study]
 
 
 class Exhibit(abc.ABC):
-    """A table or figure of the paper: what it trains, and what it makes of the records.
+    """A table or figure of the paper: which runs it needs, and what it makes of their records.
 
     An exhibit is a frozen dataclass in a file of its own. Joining `EXHIBITS` makes it a name of `sparsegate reproduce`,
     a part of docs/reproduction.md, and enrols it in the tests.
@@ -23,22 +23,22 @@ class Exhibit(abc.ABC):
 
     @abc.abstractmethod
     def title(self) -> str:
-        """One line: where it stands in the paper and what it shows."""
+        """One line: its place in the paper and what it shows."""
 
     def plan(self) -> dict[str, Run[Any]]:
-        """The runs by name, of which each is trained with every seed; none for a drawing."""
+        """The runs by name; each is trained with every seed. Empty for a drawing."""
         return {}
 
     def wanted(self) -> str:
-        """The files of studies under results/ that it reads whatever their runs are, as a pattern; none unless said."""
+        """A pattern for studies under results/ to read regardless of runs; empty by default."""
         return ""
 
     @abc.abstractmethod
     def findings(self, studies: Studies) -> Findings:
-        """The table, the numbers beside the paper's and the verdicts, from the studies that there are."""
+        """Returns the table, the comparisons with the paper, and the verdicts."""
 
     def draw(self, figure: Any, studies: Studies) -> bool:
-        """Draws the picture into an empty matplotlib figure; false where there is nothing to draw."""
+        """Draws into an empty matplotlib figure; returns False if there is nothing to draw."""
         return False
 
     def has_picture(self) -> bool:

@@ -1,4 +1,4 @@
-"""What a run with gates on fc1 alone comes to, in the paper's three columns."""
+"""Computes the paper's three columns for a run with gates on fc1 alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LeNet-5 with gates on fc1 alone: the runs behind the paper's table of lambdas and its three curves."""
+"""LeNet-5 with gates on fc1 alone: the runs of the paper's lambda table and its three curves."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def fc1_gated(
     start: float = START,
     model: str = MODEL,
 ) -> Run[LearnedGates]:
-    """One short run: the price stands from the first step on, and the gates move to the end."""
+    """Returns a short run with a constant price; gates move until the end."""
     method = LearnedGates(
         penalty=Penalty(count=count, bimodal=bimodal),
         draw=draw,
@@ -39,8 +39,9 @@ def fc1_gated(
 
 
 SETTING = (
-    f"Setting: LeNet-5 with the biases and the rectifier of Lasagne, the paper's library (`{MODEL}`); only fc1 has "
-    "gates; the price is a mean over them and stands from the first step. Unless varied, gates "
-    f"start at {START:g}; their learning rate is {GATE_LR:g} with momentum 0.9; {EPOCHS} epochs of MNIST with shifts "
-    "of two pixels; both learning rates fall on a cosine to zero."
+    f"Setting: LeNet-5 with the biases and ReLU of Lasagne, the paper's library (`{MODEL}`). Only fc1 "
+    "has gates. The price is a mean over the gates and is constant from the first step. Unless varied, "
+    f"gates start at {START:g}; their learning rate is {GATE_LR:g} with momentum 0.9. Training takes "
+    f"{EPOCHS} epochs of MNIST with shifts of up to two pixels, and both learning rates follow a cosine "
+    "to zero."
 )

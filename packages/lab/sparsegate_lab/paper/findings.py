@@ -1,4 +1,4 @@
-"""What an exhibit found: its table, numbers beside the paper's, claims and notes."""
+"""What an exhibit found: its table, comparisons with the paper, claims and notes."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ CHECK_HEADS: Row = (
 
 @dataclass(frozen=True)
 class Findings:
-    """Everything that is written about an exhibit, without its pictures."""
+    """Everything that is written about an exhibit, except its pictures."""
 
     title: str
     rows: tuple[Row, ...] = ()
-    """The table, its heads first; empty for a drawing."""
+    """The table, with its header first; empty for a drawing."""
     checks: tuple[Check, ...] = ()
     claims: tuple[Claim, ...] = ()
     notes: tuple[str, ...] = ()
-    """What a reader should know: what was run, what was left out, why ours differs."""
+    """Notes for the reader: what was run, what was left out, and why ours differs."""
     points: dict[str, list[float]] = field(default_factory=dict)
     """The numbers behind a picture, by name of the curve."""
 
@@ -49,14 +49,14 @@ class Findings:
 
     @property
     def summary(self) -> str:
-        """The verdicts in one line, such as: 3 agree, 1 differs."""
+        """Returns the verdicts in one line, such as "3 agree, 1 differs"."""
         return (
             ", ".join(f"{count} {verdict}" for verdict, count in self.verdicts.items())
             or "a drawing"
         )
 
     def to_markdown(self) -> str:
-        """Table, checks, claims and notes as a page."""
+        """Returns table, comparisons, claims and notes as Markdown."""
         parts = [
             f"# {self.title}",
             markdown(list(self.rows)) if self.rows else "",
@@ -66,7 +66,7 @@ class Findings:
         return "\n\n".join(part for part in (*parts, *self.notes) if part) + "\n"
 
     def to_csv(self) -> str:
-        """The table, or for a picture its points, as comma-separated values, spreads in columns of their own."""
+        """Returns the table, or the points of a picture, as comma-separated values."""
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows(
             apart(self.rows) or zip(*self._columns(), strict=True)
@@ -74,7 +74,7 @@ class Findings:
         return text.getvalue()
 
     def to_json(self) -> dict[str, Any]:
-        """Everything, as plain values."""
+        """Returns everything as plain values."""
         heads, *body = self.rows or ((),)
         return {
             "title": self.title,

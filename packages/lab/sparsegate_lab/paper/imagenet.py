@@ -1,4 +1,4 @@
-"""The paper's two networks for ImageNet, and what stands in for them here."""
+"""The paper's two ImageNet networks, and the experiments that replace ImageNet here."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OURS, BASELINE = "Proposed method", "Baseline"
 
 @dataclass(frozen=True)
 class Network:
-    """A network of the paper, and how its weights make up the paper's rows."""
+    """A network of the paper, and which of its weights make up each row of the paper."""
 
     name: str
     layers: PrintedTable
@@ -30,12 +30,12 @@ class Network:
 
     @property
     def rate(self) -> Printed:
-        """How many times fewer weights the paper's own network has."""
+        """How many times fewer weights the paper's network has."""
         return self._number(OURS, "rate")
 
     @property
     def fall(self) -> float:
-        """Points of accuracy that the paper's own network has more than its baseline."""
+        """How many points of accuracy the paper's network gains over its baseline."""
         return self._number(OURS, "accuracy").value - self._number(BASELINE, "accuracy").value
 
     def _number(self, row: str, column: str) -> Printed:
@@ -44,7 +44,7 @@ class Network:
         return number
 
     def fits(self, study: Study) -> bool:
-        """Whether the study's network has the layers that the rows speak of."""
+        """Whether the study's network has the layers that the rows describe."""
         return all(len(record.layers) == self.parts["total"].stop for record in study.records)
 
 
@@ -80,7 +80,7 @@ NETWORKS = {
 
 
 def gated(network: str, studies: Mapping[str, Study]) -> Study | None:
-    """The study of learned gates whose rate is nearest to the paper's; of equals the first by name."""
+    """Returns the study of learned gates closest to the paper's rate; the first name wins a tie."""
     about = NETWORKS[network]
     fitting = [
         study
@@ -95,7 +95,7 @@ def gated(network: str, studies: Mapping[str, Study]) -> Study | None:
 
 
 def dense(network: str, studies: Mapping[str, Study]) -> Study | None:
-    """The study of the same network without gates, if there is one."""
+    """Returns the study of the same network without gates, if there is one."""
     found = (
         study
         for _, study in sorted(studies.items())
@@ -105,10 +105,10 @@ def dense(network: str, studies: Mapping[str, Study]) -> Study | None:
 
 
 def lost(network: str, studies: Mapping[str, Study]) -> tuple[Claim, ...]:
-    """That accuracy falls no further at the paper's rate than there, each against its own dense network."""
+    """Checks that accuracy falls no further than in the paper, each against its dense network."""
     about, ours, whole = NETWORKS[network], gated(network, studies), dense(network, studies)
     fall = min(0.0, round(about.fall, 2))
-    words = f"falls by {-fall:g} points at the most" if fall else "does not fall"
+    words = f"falls by at most {-fall:g} points" if fall else "does not fall"
     text = f"at {about.rate.text} accuracy {words} (within two standard errors)"
     if ours is None or whole is None:
         return (Claim(text, None),)
@@ -122,7 +122,7 @@ def lost(network: str, studies: Mapping[str, Study]) -> tuple[Claim, ...]:
 
 
 def difference(sparse: Entry, full: Entry) -> tuple[float, float]:
-    """What a network has more than the dense one, and two standard errors; in pairs where each began with one."""
+    """Returns the gain over the dense network and two standard errors, paired where possible."""
     pairs = [
         record.test - dense.test
         for record in sparse.study.records
@@ -136,7 +136,7 @@ def difference(sparse: Entry, full: Entry) -> tuple[float, float]:
 
 
 def began_with(record: Record, dense: Iterable[Record]) -> Record | None:
-    """The dense network whose weights a run began with, itself if it is one; none if that was made anew since."""
+    """Returns the dense network that a run started from, if its record is here."""
     first, names = record.run.get(CONTENT), (record.name, PurePath(record.run["weights"]).name)
     return next(
         (
@@ -149,21 +149,22 @@ def began_with(record: Record, dense: Iterable[Record]) -> Record | None:
 
 
 def notes(network: str, study: Study | None) -> tuple[str, ...]:
-    """What was run in the place of ImageNet, or what would have to be run."""
+    """Describes what was run instead of ImageNet, or what would have to be run."""
     if study is None:
         return (
-            "No record of ours exists yet; the numbers are the paper's alone. The paper fine-tunes pretrained weights "
-            f"on ImageNet, which the recipe `{network}-imagenet` does where it is at hand; `{network}-imagenette` does "
-            f"it with ten classes. `python benchmarks/gpu_train.py --data DATA --out results` writes "
-            f"`results/{network}-imagenette*.json` on a GPU, read here.",
+            "We have no record yet; only the paper's numbers are shown. The paper fine-tunes pretrained "
+            f"weights on ImageNet. The recipe `{network}-imagenet` does so if you have ImageNet, and "
+            f"`{network}-imagenette` uses ten of its classes. `python benchmarks/gpu_train.py --data DATA "
+            f"--out results` writes `results/{network}-imagenette*.json` on a GPU.",
         )
     record = study.records[0]
     run, classes = record.run, record.layers[-1].shape[0]
     return (
-        "**This is not ImageNet**, on which the paper fine-tuned and which we do not have. Run instead: the whole "
-        f"network ({run['model']}, {record.total:,} weights) on {run['data']} with {classes} classes, "
-        f"{run['epochs']} epochs, seeds: {len(study.records)}. With fewer classes fc8 is smaller and the task easier, "
-        "so rates and the difference from the dense network may be compared with the paper's, accuracies not.",
-        f"Gates on: {', '.join(run['method'].get('only', ['*']))} (`*` is every layer; the paper leaves early "
-        f"convolutions whole). Made by `{study.command}`.",
+        "**This is not ImageNet**, which the paper uses and we do not have. We ran the whole network "
+        f"({run['model']}, {record.total:,} weights) on {run['data']} with {classes} classes, "
+        f"{run['epochs']} epochs, {len(study.records)} seeds. With fewer classes, fc8 is smaller and the "
+        "task is easier. Compare the rates and the difference from the dense network with the paper's, "
+        "but not the accuracies.",
+        f"Gates on: {', '.join(run['method'].get('only', ['*']))} (`*` means every layer; the paper does "
+        f"not prune early convolutions). Made by `{study.command}`.",
     )

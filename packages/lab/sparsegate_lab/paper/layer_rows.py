@@ -1,4 +1,4 @@
-"""A network's layers beside the paper's rows of them."""
+"""Compares a network's layers with the paper's rows."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from .printed import PrintedTable
 from .verdict import Check, Tolerance
 
 Parts = Mapping[str, slice]
-"""Which of a network's weights, in order, a row of the paper stands for."""
+"""Returns which of a network's weights a row of the paper describes."""
 HEADS: Row = ("layer", "weights", "kept", "paper kept", "sparsity", "paper sparsity")
 
 
 def layer_rows(study: Study | None, table: PrintedTable, parts: Parts) -> tuple[Row, ...]:
-    """Weights, kept weights and sparsity of every row, ours and the paper's."""
+    """Returns weights, kept weights and sparsity of every row, ours and the paper's."""
     return (HEADS, *(_row(study, table, name, part) for name, part in parts.items()))
 
 
 def layer_checks(
     study: Study | None, table: PrintedTable, parts: Parts, tolerance: Tolerance
 ) -> tuple[Check, ...]:
-    """The sparsities that the paper prints, beside ours."""
+    """Returns the sparsities that the paper prints, next to ours."""
     printed = [number for number in table.numbers() if number.column == "sparsity"]
     return tuple(
         Check(number, None if study is None else sparsity(study, parts[number.row]), tolerance)
@@ -33,7 +33,7 @@ def layer_checks(
 
 
 def sparsity(study: Study, part: slice) -> Summary:
-    """Percentage of weights that are gone from these layers."""
+    """Returns the percentage of weights that were removed from these layers."""
     return study.summary(lambda record: 100 * (1 - _kept(record, part) / _total(record, part)))
 
 

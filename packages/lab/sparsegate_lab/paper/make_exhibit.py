@@ -1,4 +1,4 @@
-"""Writes what an exhibit found: Markdown, CSV, JSON, the records behind it, and its picture."""
+"""Writes what an exhibit found as Markdown, CSV and JSON, with its records and picture."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .findings import Findings
 
 @dataclass(frozen=True)
 class Made:
-    """An exhibit as it was written."""
+    """The files of an exhibit."""
 
     name: str
     findings: Findings
@@ -29,7 +29,7 @@ class Made:
 
 
 def make(name: str, exhibit: Exhibit, studies: Studies, *, folder: Path) -> Made:
-    """Writes an exhibit's files into a folder and says what they are."""
+    """Writes an exhibit's files into a folder and returns them."""
     folder.mkdir(parents=True, exist_ok=True)
     findings, stem = exhibit.findings(studies), folder / name
     texts = {

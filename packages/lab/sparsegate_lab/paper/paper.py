@@ -1,4 +1,4 @@
-"""Every number that the paper prints, once: Srinivas, Subramanya and Babu, Training Sparse Neural Networks, 2016."""
+"""Every number that the paper prints."""
 
 from __future__ import annotations
 
@@ -154,5 +154,5 @@ TABLES = (
 
 
 def numbers() -> list[Printed]:
-    """Every number, with its table, row and column."""
+    """Returns every number, with its table, row and column."""
     return [number for table in TABLES for number in table.numbers()]

@@ -1,4 +1,4 @@
-"""Numbers as a paper prints them, with where they stand."""
+"""Numbers as the paper prints them, with their place."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Printed:
     row: str
     column: str
     text: str
-    """The number as it is printed, such as 15.4K or 24x."""
+    """The number as printed, such as 15.4K or 24x."""
 
     @property
     def value(self) -> float:
-        """The number itself.
+        """The value of the number.
 
         >>> Printed("Table 1", "fc1", "final", "15.4K").value
         15400.0
@@ -32,7 +32,7 @@ class Printed:
 
     @property
     def rounding(self) -> float:
-        """How far the exact number may be from the printed one: half of its last digit.
+        """The rounding error: half of the last printed digit.
 
         >>> Printed("Table 1", "fc1", "final", "15.4K").rounding
         50.0
@@ -51,10 +51,10 @@ class Printed:
 
 @dataclass(frozen=True)
 class PrintedTable:
-    """A table of the paper, cell by cell as printed; an empty cell is one that the paper leaves out."""
+    """A table of the paper, cell by cell as printed; empty where the paper has no number."""
 
     name: str
-    """Where it stands, such as Table 1."""
+    """Its place, such as Table 1."""
     title: str
     columns: tuple[str, ...]
     rows: Mapping[str, tuple[str, ...]]
@@ -67,7 +67,7 @@ class PrintedTable:
                 )
 
     def number(self, row: str, column: str) -> Printed | None:
-        """The number in a cell; none where the cell is empty."""
+        """Returns the number in a cell, or None if the cell is empty."""
         if row not in self.rows or column not in self.columns:
             raise ValueError(
                 f"{self.name} has no {row!r}, {column!r}; it has {list(self.rows)} and {self.columns}"
@@ -76,6 +76,6 @@ class PrintedTable:
         return Printed(self.name, row, column, text) if text else None
 
     def numbers(self) -> list[Printed]:
-        """All numbers of the table, row by row."""
+        """Yields all numbers of the table, row by row."""
         found = [self.number(row, column) for row in self.rows for column in self.columns]
         return [each for each in found if each is not None]

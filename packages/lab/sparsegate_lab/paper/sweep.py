@@ -1,4 +1,4 @@
-"""Sparsity of fc1 over one setting, by both draws: what the paper's three curves have in common."""
+"""Sparsity of fc1 over one setting, for both draws: the basis of the paper's three curves."""
 
 from __future__ import annotations
 
@@ -30,50 +30,50 @@ LOOKS: Mapping[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Curves:
-    """Means over the seeds at every value: threshold, sample, and the sample's variance."""
+    """Returns means over seeds at each value: threshold, sample, and the sample's variance."""
 
     threshold: list[Summary]
     sample: list[Summary]
     variance: list[Summary]
 
     def by_name(self) -> dict[str, list[Summary]]:
-        """The curves by the paper's names for them."""
+        """Returns the curves by the paper's names for them."""
         return dict(zip(OF, (self.threshold, self.sample, self.variance), strict=True))
 
     def sparsities(self) -> tuple[list[float], list[float]]:
-        """The means of the two sparsities."""
+        """Returns the means of the two sparsities."""
         return [each.mean for each in self.threshold], [each.mean for each in self.sample]
 
 
 @dataclass(frozen=True)
 class Sweep(Exhibit):
-    """A figure of the runs at several values of one setting, each with both draws."""
+    """A figure of runs at several values of one setting, each with both draws."""
 
     heading: str
-    """Where it stands and what it shows."""
+    """Its place in the paper and what it shows."""
     setting: str
-    """What is varied, in words."""
+    """The varied setting, in words."""
     axis: str
-    """The same as a label of an axis."""
+    """The varied setting, as an axis label."""
     values: tuple[float, ...]
     run: Callable[[float, DrawName], Run[Any]]
     claims: Callable[[Curves], tuple[Claim, ...]]
-    """What the paper reads from its curves, asked of ours."""
+    """Checks what the paper concludes from its curves."""
     why: str = ""
     """Why ours differs, where it does."""
 
     def title(self) -> str:
-        """Where it stands and what it shows."""
+        """Its place in the paper and what it shows."""
         return self.heading
 
     def plan(self) -> dict[str, Run[Any]]:
-        """Two runs a value."""
+        """Two runs for each value."""
         return {
             f"{value:g} {draw}": self.run(value, draw) for value in self.values for draw in DRAWS
         }
 
     def curves(self, studies: Studies) -> Curves | None:
-        """The three curves; none until every point has a record."""
+        """Returns the three curves, or None until every point has a record."""
         if any(name not in studies for name in self.plan()):
             return None
         return Curves(
@@ -84,7 +84,7 @@ class Sweep(Exhibit):
         )
 
     def findings(self, studies: Studies) -> Findings:
-        """The curves as a table and as points, and the claims; the paper prints no numbers of these figures."""
+        """Returns the curves as a table and as points, and the claims."""
         curves = self.curves(studies)
         if curves is None:
             return Findings(
@@ -111,7 +111,7 @@ class Sweep(Exhibit):
         )
 
     def draw(self, figure: Any, studies: Studies) -> bool:
-        """Both sparsities with a band of one spread, and the variance dotted under them."""
+        """Draws both sparsities with a band of one standard deviation, and the variance."""
         curves = self.curves(studies)
         if curves is None:
             return False

@@ -1,4 +1,4 @@
-"""Trains the runs that an exhibit lacks, several at a time if asked to."""
+"""Trains the runs that an exhibit lacks, several at a time if wanted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Told = Callable[[float, str], None]
 
 
 class _Epochs(Watcher):
-    """Tells of every step as a fraction of an epoch."""
+    """Reports every step as a fraction of an epoch."""
 
     def __init__(self, told: Told) -> None:
         self._told, self._about, self._step, self._per_epoch = told, "", 0, 1
@@ -47,7 +47,7 @@ def train_all(
     processes: int = 1,
     told: Told | None = None,
 ) -> list[Record]:
-    """The records of the runs, in order; `told` hears how many epochs more are done, and of which run.
+    """Trains runs and returns their records, in order; `told` receives the progress of each run.
 
     Every run has its folder and goes on where it stopped, so the whole may be interrupted and begun again.
     """
@@ -75,13 +75,13 @@ def train_all(
 
 
 def _pass_on(news: Any, tell: Told) -> None:
-    """Tells all that the processes have said by now."""
+    """Passes on what the processes have reported so far."""
     while not news.empty():
         tell(*news.get())
 
 
 _NEWS: list[Any] = []
-"""Of a process that trains: where it says how far it is."""
+"""Where a training process writes its progress."""
 
 
 def _begin(news: Any, threads: int) -> None:

@@ -1,4 +1,4 @@
-"""Whether a number of ours agrees with the paper's, and how far is near enough."""
+"""Judges whether one of our numbers agrees with the paper's."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ Verdict = Literal["agrees", "ahead", "differs", "holds", "does not hold", "not r
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far ours may be from the paper's, why, and whether a side of it counts as ahead."""
+    """The accepted distance from the paper's number, the reason, and which side counts as ahead."""
 
     within: float
     reason: str
     better: Literal["higher", "lower", ""] = ""
-    """Beyond the tolerance on this side ours is ahead, not different."""
+    """Beyond the tolerance on this side, ours is ahead rather than different."""
 
     def judge(self, ours: float, paper: float) -> Verdict:
-        """The verdict on a number.
+        """Returns the verdict on a number.
 
         >>> Tolerance(0.2, "seeds", better="higher").judge(99.5, 99.2)
         'ahead'
@@ -36,22 +36,22 @@ class Tolerance:
 
 @dataclass(frozen=True)
 class Check:
-    """One number of the paper beside ours."""
+    """One number of the paper next to ours."""
 
     paper: Printed
     ours: Summary | None
-    """None where nothing has been trained yet."""
+    """None if nothing has been trained yet."""
     tolerance: Tolerance
     digits: int = 2
 
     @property
     def difference(self) -> float | None:
-        """Ours less the paper's."""
+        """Ours minus the paper's."""
         return None if self.ours is None else self.ours.mean - self.paper.value
 
     @property
     def verdict(self) -> Verdict:
-        """What the tolerance says of the mean over the seeds."""
+        """The verdict on the mean over the seeds."""
         return (
             "not run yet"
             if self.ours is None
@@ -59,7 +59,7 @@ class Check:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Where the number stands, both numbers and the verdict."""
+        """Returns the place of the number, both numbers and the verdict."""
         return {
             "table": self.paper.table,
             "row": self.paper.row,
@@ -76,21 +76,21 @@ class Check:
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of the paper that our numbers bear out or do not."""
+    """A claim of the paper that our numbers support or contradict."""
 
     text: str
     holds: bool | None
-    """None where nothing has been trained yet."""
+    """None if nothing has been trained yet."""
     evidence: str = ""
     """The numbers that decide it."""
 
     @property
     def verdict(self) -> Verdict:
-        """Whether it holds here."""
+        """Whether the claim holds here."""
         if self.holds is None:
             return "not run yet"
         return "holds" if self.holds else "does not hold"
 
     def to_json(self) -> dict[str, Any]:
-        """The sentence, the verdict and the numbers."""
+        """Returns the claim, the verdict and the numbers."""
         return {"claim": self.text, "verdict": self.verdict, "evidence": self.evidence}

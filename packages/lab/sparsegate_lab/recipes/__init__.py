@@ -1,4 +1,4 @@
-"""Recipes: runs by name, each a function that builds its run when it is called."""
+"""Named runs with measured settings; each is a function that builds its run when called."""
 
 from __future__ import annotations
 

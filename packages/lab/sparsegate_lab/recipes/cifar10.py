@@ -1,4 +1,4 @@
-"""VGG-16 on CIFAR-10: a dense baseline, and the same made sparse."""
+"""VGG-16 on CIFAR-10: a dense baseline and sparse networks."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ FEW: dict[str, Any] = {"travel": 0.3, "fade": True, "phases": (0.03, 0.45, 0.55)
 
 
 def vgg16_dense() -> Run[Dense]:
-    """VGG-16 on CIFAR-10, dense, from first weights."""
+    """VGG-16 on CIFAR-10, dense, from random weights."""
     return _vgg16(Dense(), epochs=120, lr=0.1, erase=8, label_smoothing=SMOOTH, compile=False)
 
 
 def vgg16_25x() -> Run[LearnedGates]:
-    """VGG-16 on CIFAR-10 with 96 % of its weights gone, from a dense run: --weights runs/vgg16-cifar-dense-..."""
+    """VGG-16 on CIFAR-10 at 96 % sparsity, from a dense run: --weights runs/vgg16-cifar-..."""
     return _vgg16(_at(25), epochs=120, lr=0.05, erase=8, distil=TAUGHT)
 
 
 def vgg16_100x() -> Run[LearnedGates]:
-    """VGG-16 on CIFAR-10 with 99 % of its weights gone, from a dense run: --weights runs/vgg16-cifar-dense-..."""
+    """VGG-16 on CIFAR-10 at 99 % sparsity, from a dense run: --weights runs/vgg16-cifar-..."""
     return _vgg16(_at(100), epochs=120, lr=0.05, erase=8, distil=TAUGHT)
 
 
 def vgg16_1000x() -> Run[LearnedGates]:
-    """VGG-16 on CIFAR-10 with 99.9 % of its weights gone, from a dense run: --weights runs/vgg16-cifar-dense-..."""
+    """VGG-16 on CIFAR-10 at 99.9 % sparsity, from a dense run: --weights runs/vgg16-cifar-..."""
     taught = dataclasses.replace(TAUGHT, share=0.5)
     return _vgg16(_at(1000, **FEW), epochs=200, lr=0.1, weight_decay=2e-5, distil=taught)
 
@@ -49,7 +49,7 @@ def _at(
     fade: bool = False,
     phases: tuple[float, float, float] = (0.05, 0.5, 0.65),
 ) -> LearnedGates:
-    """So many times fewer weights of all layers together; the phases end where weights leave, are few, and stay."""
+    """Returns a run with a given rate; the phases say when weights leave, are few, and freeze."""
     begin, reach, freeze = phases
     target = Target(
         keep=1 / rate, travel=travel, evenly=0.5, begin=begin, reach=reach, freeze=freeze

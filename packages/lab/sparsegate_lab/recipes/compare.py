@@ -1,4 +1,4 @@
-"""LeNet-5 on MNIST by the methods that the paper is compared with, each at the size that is printed for it."""
+"""LeNet-5 on MNIST by the methods that the paper compares with, each at its printed size."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COLLINS_KOHLI = 8.5 / 60.9
 
 
 def dense() -> Run[Dense]:
-    """The network as it is: 431K parameters at 99.20 % in the paper's table."""
+    """The dense network: 431K parameters at 99.20 % in the paper's table."""
     return Run(epochs=EPOCHS, method=Dense())
 
 

@@ -1,4 +1,4 @@
-"""Methods that leave a wanted fraction of the weights, by name, for comparisons."""
+"""Methods that keep a given fraction of the weights, by name, for comparisons."""
 
 from __future__ import annotations
 
@@ -35,4 +35,4 @@ CONTESTANTS: Registry[Callable[[float], Method]] = Registry(
         "gsm": lambda keep: GSM(keep=keep),
     },
 )
-"""Functions of keep; every method has its default settings otherwise."""
+"""Functions of `keep`; each method has its default settings otherwise."""

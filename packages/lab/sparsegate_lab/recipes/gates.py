@@ -1,4 +1,4 @@
-"""LeNet-5 on MNIST by learned gates, at the sizes that the paper prints for itself and for others."""
+"""LeNet-5 on MNIST with learned gates, at the sizes of the paper's rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LeNet-5 on MNIST, all layers gated: the paper's Method-1 and Method-2, and a short run to begin with."""
+"""LeNet-5 on MNIST with all layers gated: the paper's two methods, and a short first run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sparsegate_lab.train import Run
 
 
 def demo() -> Run[LearnedGates]:
-    """Some minutes on two cores: about a hundred times fewer weights."""
+    """About a hundred times fewer weights, in minutes on two cores."""
     return Run(epochs=40, method=LearnedGates(penalty=Penalty(count=4.0)))
 
 

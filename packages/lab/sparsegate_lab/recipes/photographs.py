@@ -1,4 +1,4 @@
-"""AlexNet and VGG-16 fine-tuned from pretrained weights, on ImageNet as the paper does it and on Imagenette."""
+"""AlexNet and VGG-16 fine-tuned from pretrained weights, on ImageNet and on Imagenette."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ def vgg16_imagenet() -> Run[LearnedGates]:
 
 
 def alexnet_imagenette_dense() -> Run[Dense]:
-    """AlexNet on ten classes, dense, from ImageNet's convolutions: --weights FILE --new-head 'classifier.*'."""
+    """AlexNet on ten classes, dense, from pretrained convolutions: --weights, --new-head."""
     return _alexnet(Dense(), epochs=25, lr=0.006)
 
 
 def alexnet_imagenette() -> Run[LearnedGates]:
-    """The paper's AlexNet on ten classes, 10.3x: fully connected layers gated, most gates closed at the start."""
+    """The paper's AlexNet on ten classes, 10.3x: fully connected layers gated, most closed."""
     target = Target(weights=ALEXNET_CONNECTED, **PHASES)
     method = LearnedGates(target=target, keep=CLOSED, only=("classifier.*",), fade=True)
     return _alexnet(method, epochs=50, lr=0.015)
@@ -79,7 +79,7 @@ def alexnet_imagenette_300x() -> Run[LearnedGates]:
 
 
 def vgg16_imagenette_dense() -> Run[Dense]:
-    """VGG-16 on ten classes, dense, from ImageNet's convolutions: --weights FILE --new-head 'classifier.*'."""
+    """VGG-16 on ten classes, dense, from pretrained convolutions: --weights, --new-head."""
     return _vgg16(Dense(), epochs=6, lr=0.003)
 
 
@@ -105,7 +105,7 @@ def vgg16_imagenette_300x() -> Run[LearnedGates]:
 
 
 def _at(rate: int, *, listen: bool = False, fade: bool = False) -> LearnedGates:
-    """So many times fewer weights of all layers together, in the order of the weights or of what the loss says."""
+    """Returns a run with a given rate over all layers; gates start by size or by the loss."""
     return LearnedGates(
         target=Target(keep=1 / rate, **PHASES, listen=listen), graded=not listen, fade=fade
     )
@@ -118,7 +118,7 @@ def _gated(
     steps: int,
     late: tuple[tuple[str, float], ...] = (),
 ) -> LearnedGates:
-    """Gates on fully connected layers and on late convolutions, started by the size of the weights."""
+    """Gates on fully connected and late convolutional layers, started by weight size."""
     return LearnedGates(
         penalty=Penalty(count=COUNT),
         keep=CLOSED,
@@ -167,7 +167,7 @@ def _on_imagenette(
     batch_size: int,
     compiled: bool = False,
 ) -> Run[Any]:
-    """Sparse networks learn nearly all from the dense one, if --distil.teacher names its folder."""
+    """Sparse networks learn mostly from the dense one, if --distil.teacher names its folder."""
     sparse = (
         {}
         if isinstance(method, Dense)

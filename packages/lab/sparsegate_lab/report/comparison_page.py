@@ -1,4 +1,4 @@
-"""The page of several runs: the frontier, a table, and the settings in which they differ."""
+"""Writes the page of several runs: the frontier, a table, and the settings that differ."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HEADS = [
 
 
 def comparison_page(records: Sequence[Record]) -> str:
-    """The whole file, from records alone."""
+    """Returns the whole file, from records alone."""
     names = run_names(len(records))
     heading = element(
         "header",
@@ -47,7 +47,7 @@ def _headline(records: Sequence[Record]) -> str:
 
 
 def run_names(number: int) -> list[str]:
-    """A to Z, then A1 to Z1, and so on.
+    """Returns A to Z, then A1 to Z1, and so on.
 
     >>> run_names(28)[-3:]
     ['Z', 'A1', 'B1']

@@ -1,4 +1,4 @@
-"""Pictures for a page or a paper: one look for all, written as SVG and PNG."""
+"""Writes figures for pages and papers as SVG and PNG, in one style."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Accuracy over kept weights: a dot a run, and a line through those that no other run beats."""
+"""Draws accuracy over kept weights: a dot for each run, and the frontier as a line."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ FOOT = 12  # under the numbers, for the title of the axis
 
 
 def data_of(records: Sequence[Record]) -> list[str]:
-    """The data that the runs were trained on, each once."""
+    """Returns the datasets of the runs, each once."""
     return list(dict.fromkeys(str(record.run["data"]) for record in records))
 
 
 def frontier(records: Sequence[Record]) -> list[int]:
-    """The indices of the runs that no other beats in both kept weights and test accuracy."""
+    """Returns the indices of runs that no other run beats in both kept weights and accuracy."""
     return unbeaten([(record.kept, record.test) for record in records])
 
 
 def frontiers(records: Sequence[Record]) -> list[list[int]]:
-    """The frontier of each dataset: accuracies on different data are not compared."""
+    """Returns the frontier of each dataset; accuracies on different data are not compared."""
     groups = (
         [index for index, record in enumerate(records) if record.run["data"] == data]
         for data in data_of(records)
@@ -36,7 +36,7 @@ def frontiers(records: Sequence[Record]) -> list[list[int]]:
 
 
 def frontier_chart(records: Sequence[Record], names: Sequence[str]) -> Html:
-    """The picture; runs on the frontier are green."""
+    """Returns the chart; runs on the frontier are green."""
     across, up = (
         counts([record.kept for record in records]),
         accuracies([record.test for record in records]),
@@ -105,7 +105,7 @@ def _dot(spot: Spot, says: str, on: bool) -> Html:
 
 
 def _label(spot: Spot, at: Spot, name: str) -> Html:
-    """A name, with a line to its dot where it had to go far."""
+    """Draws a label, with a line to its dot if it is far away."""
     lead = element("line", x1=spot[0], y1=spot[1], x2=at[0], y2=at[1], class_="lead-line")
     word = element("text", name, x=at[0], y=at[1] + 3.5, class_="label", text_anchor="middle")
     return join((lead if math.dist(spot, at) > NEAR + 1 else None, word))

@@ -1,4 +1,4 @@
-"""The plot of a frontier: accuracy over weights."""
+"""Plots a frontier: accuracy over weights."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sparsegate_lab.study import Study
 
 
 def plot_frontier(study: Study, path: Path) -> list[Path]:
-    """Writes the plot next to a path and returns its files; none if matplotlib is missing."""
+    """Writes the plot next to a path and returns its files; none without matplotlib."""
 
     def draw(figure: Any) -> None:
         axes, best = figure.subplots(), study.frontier()

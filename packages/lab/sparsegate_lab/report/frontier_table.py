@@ -1,4 +1,4 @@
-"""A frontier as rows of text."""
+"""Formats a frontier as rows of text."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HEADS: Row = (
 
 
 def frontier_table(study: Study) -> list[Row]:
-    """The heads and a row for every member, fewest weights first."""
+    """Returns the header and a row for every member, fewest weights first."""
     best = {record.name for record in study.frontier()}
     ordered = sorted(study.records, key=lambda record: record.kept)
     heads = ("target", *HEADS[1:]) if any(map(_target, ordered)) else HEADS
@@ -57,7 +57,7 @@ def _row(record: Record, is_best: bool) -> Row:
 
 
 def _target(record: Record) -> str:
-    """What the run asked for, such as keep 0.1; empty if it had a price."""
+    """Returns what the run asked for, such as keep 0.1; empty if it had a price."""
     target = record.run["method"].get("target") or {}
     asked = ((wish, target.get(wish)) for wish in WISHES)
     return next((f"{wish} {said(value)}" for wish, value in asked if value is not None), "")

@@ -1,4 +1,4 @@
-"""The gates' histogram, as SVG, whose bars a script can move."""
+"""Draws the gates' histogram as SVG; a script can move its bars."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ GAP = 1.4
 
 
 def histogram(first: Sequence[int], most: int) -> Html:
-    """Bars of the first counts, on a logarithmic scale up to `most`; closed gates stand left, open ones right."""
+    """Returns bars of the first counts, on a logarithmic scale up to `most`."""
     step = (WIDTH - LEFT - RIGHT) / len(first)
     scale = counts([1, most])
     bars = (

@@ -1,4 +1,4 @@
-"""Tables in HTML."""
+"""Builds tables in HTML."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ Cell: TypeAlias = Html | str
 
 @dataclass(frozen=True)
 class Head:
-    """The head of a column."""
+    """The header of a column."""
 
     name: str
     kind: str = ""
-    """`n` for numbers, `bar` for bars, `wide` for what a phone leaves out."""
+    """`n` for numbers, `bar` for bars, `wide` for columns that phones leave out."""
 
 
 def html_table(
     caption: str, heads: Sequence[Head], rows: Iterable[Sequence[Cell]], foot: Sequence[Cell] = ()
 ) -> Html:
-    """A table whose first column names the rows; its caption is for those who cannot see what stands around it."""
+    """Returns a table whose first column names the rows; its caption is for screen readers."""
     head = element(
         "tr", *(element("th", head.name, scope="col", class_=head.kind or None) for head in heads)
     )
@@ -39,12 +39,12 @@ def html_table(
 
 
 def bar(share: float | int, kind: str = "") -> Html:
-    """A bar as long as a share of its track; what it says stands beside it in words."""
+    """Returns a bar with the length of a share; the text next to it says the number."""
     return stacked((share, kind))
 
 
 def stacked(*parts: tuple[float | int, str]) -> Html:
-    """Several bars one after the other."""
+    """Returns several bars in a row."""
     fills = (
         element("span", class_=f"fill {kind}".strip(), style=f"width:{100 * share:.3f}%")
         for share, kind in parts
@@ -55,7 +55,7 @@ def stacked(*parts: tuple[float | int, str]) -> Html:
 
 
 def folded(summary: str, *inside: Html) -> Html:
-    """What is shown to those who ask."""
+    """Returns content that is shown on request."""
     return element("details", element("summary", summary), *inside)
 
 

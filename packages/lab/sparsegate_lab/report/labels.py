@@ -1,4 +1,4 @@
-"""Where the names of dots may stand, so that none hides another or a dot."""
+"""Places labels of dots so that none hides another label or a dot."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DOT = 9.0
 
 
 def label_spots(spots: Sequence[Spot]) -> list[Spot]:
-    """The middle of every dot's name: beside it, or as near as there is room.
+    """Returns the center of every label: next to its dot, or as close as there is room.
 
     >>> label_spots([(100.0, 100.0)])
     [(111.0, 100.0)]
@@ -31,7 +31,7 @@ def label_spots(spots: Sequence[Spot]) -> list[Spot]:
 
 
 def _around(spot: Spot) -> Iterator[Spot]:
-    """To the right first, then round, upwards and downwards in turn, then farther out."""
+    """Yields candidate positions: to the right first, then around the dot, then farther away."""
     for ring in RINGS:
         for step in range(DIRECTIONS):
             turn = (step + 1) // 2 * (-1) ** step * 2 * math.pi / DIRECTIONS

@@ -1,4 +1,4 @@
-"""A line over the epochs, as SVG, with a cursor that a script can move."""
+"""Draws a line over epochs as SVG, with a cursor that a script can move."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def line_chart(
     scale: Scale,
     words: Words,
 ) -> Html:
-    """One line; `words` writes a mark of the scale, and `about` says what is to be seen."""
+    """Returns one line; `words` formats the marks of the scale, `about` describes the chart."""
     points = [
         (across(epoch, epochs), down(scale.share(value)))
         for epoch, value in zip(epochs, values, strict=True)
@@ -47,18 +47,18 @@ def line_chart(
 
 
 def across(epoch: int, epochs: Sequence[int]) -> float:
-    """Where an epoch stands, from the left."""
+    """Returns the horizontal position of an epoch."""
     first, last = 0, max(1, epochs[-1])
     return LEFT + (WIDTH - LEFT - RIGHT) * (epoch - first) / (last - first)
 
 
 def down(share: float | int) -> float:
-    """Where a share of the height stands, from the top."""
+    """Returns the vertical position of a share of the height."""
     return TOP + (HEIGHT - TOP - BOTTOM) * (1 - share)
 
 
 def marks(scale: Scale, words: Words) -> Html:
-    """Lines and words at the marks of the upright scale."""
+    """Draws lines and labels at the marks of the vertical scale."""
     return join(
         part
         for tick in scale.ticks
@@ -79,7 +79,7 @@ def marks(scale: Scale, words: Words) -> Html:
 
 
 def short(number: float | int) -> str:
-    """A count in few letters.
+    """Returns a short form of a count.
 
     >>> [short(number) for number in (20, 5_000, 200_000, 1_000_000)]
     ['20', '5k', '200k', '1M']

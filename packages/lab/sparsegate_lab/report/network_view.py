@@ -11,7 +11,7 @@ from sparsegate.web import BrowserNetwork
 
 @dataclass(frozen=True)
 class Mask:
-    """Which elements of a weight are kept, as a picture: a row an output, a column an input."""
+    """The kept elements of a weight as a picture: a row per output, a column per input."""
 
     name: str
     rows: int
@@ -19,14 +19,14 @@ class Mask:
     kept: int
     total: int
     shade: bytes
-    """Bits, row by row, the lowest of a byte first; of a coarse picture a byte each, 255 where most is kept."""
+    """Bits, row by row, lowest first; a coarse picture has a byte per block, 255 for all kept."""
     block: int = 1
-    """Elements on a side of what is one dot of a coarse picture; 1: every element is a dot."""
+    """Elements per side of a block in a coarse picture; 1 if every element is a dot."""
 
 
 @dataclass(frozen=True)
 class Filters:
-    """The first convolution's weights, filter after filter."""
+    """The weights of the first convolution, filter by filter."""
 
     name: str
     height: int
@@ -36,7 +36,7 @@ class Filters:
 
 @dataclass(frozen=True)
 class TensorBits:
-    """Where the bits of one tensor go."""
+    """How many bits of the file each part of one tensor takes."""
 
     name: str
     shape: tuple[int, ...]
@@ -45,18 +45,18 @@ class TensorBits:
     values: int
     indices: int
     bound: float
-    """Bits that say which are kept, if every choice is as likely."""
+    """Bits that say which elements are kept, if every choice is equally likely."""
     dense: int
 
     @property
     def total(self) -> int:
-        """Elements."""
+        """The number of elements."""
         return math.prod(self.shape)
 
 
 @dataclass(frozen=True)
 class NetworkView:
-    """All that a page says of a finished network beyond its record."""
+    """Everything that a page says about a finished network in addition to its record."""
 
     masks: tuple[Mask, ...]
     filters: Filters | None
@@ -64,16 +64,16 @@ class NetworkView:
     header: int
     """Bits of the file that are neither values nor indices."""
     files: dict[str, int]
-    """Bytes of the network's files, by what they are."""
+    """Bytes of the network's files, by kind."""
     browser: BrowserNetwork | None
-    """The network for the page itself, if it is small enough."""
+    """The network for use in the page, if it is small enough."""
     no_browser: str = ""
-    """Why there is none."""
+    """Why the page does not contain the network."""
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """A dense run to compare with, or the command that makes one."""
+    """A dense run to compare with, or the command that creates one."""
 
     command: str
     name: str = ""
@@ -81,4 +81,4 @@ class Baseline:
     kept: int = 0
     seconds: float = 0.0
     differs: dict[str, tuple[Any, Any]] | None = None
-    """Settings, other than the method, in which it differs: its own value and ours."""
+    """Settings other than the method that differ: its value and ours."""

@@ -1,4 +1,4 @@
-"""The part of a page that sets the pruned network against a dense one."""
+"""The part of a page that compares the sparse network with a dense one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HEADS = [Head(""), Head("dense", "n"), Head("this run", "n"), Head("", "bar wide
 
 
 def baseline_section(record: Record, view: NetworkView, baseline: Baseline | None) -> Html | None:
-    """A table of both, or the command that makes the dense one; of a dense run nothing."""
+    """Returns a table of both, or the command for the dense run; nothing for a dense run."""
     if baseline is None:
         return None
     body = (

@@ -1,4 +1,4 @@
-"""The part of a page that says where every bit of the file goes."""
+"""The part of a page that shows how the file's bits are used."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KINDS = (("values", "values"), ("indices", "indices"), ("other", "header"))
 
 
 def bits_section(view: NetworkView) -> Html | None:
-    """The file as a bar, the files' sizes, and a row for every tensor; nothing if there is no file."""
+    """Returns the file as a bar, the sizes of all files, and a row for every tensor."""
     if not view.bits:
         return None
     parts = {

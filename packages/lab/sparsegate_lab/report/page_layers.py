@@ -1,4 +1,4 @@
-"""The part of a page on layers: what each keeps, and what it takes in the file."""
+"""The part of a page on layers: what each one keeps, and its share of the file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HEADS = [
 
 
 def layers_section(record: Record, view: NetworkView) -> Html:
-    """A row for every weight, with bars."""
+    """Returns a row for every weight, with bars."""
     bits = {each.name: each for each in view.bits}
     most = max((each.values + each.indices for each in view.bits), default=1)
     rows = [_row(layer, bits.get(layer.name), most) for layer in record.layers]

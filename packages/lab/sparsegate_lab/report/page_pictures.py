@@ -1,4 +1,4 @@
-"""The part of a page with pictures of weights: the first filters, and every layer's mask."""
+"""The part of a page with pictures: the first filters, and every layer's mask."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FULL = 400  # columns from which on a picture needs the whole width
 
 
 def pictures_section(view: NetworkView) -> Html | None:
-    """The pictures, painted by a script from packed bits; nothing if there are none."""
+    """Returns the pictures, painted by a script from packed bits; nothing if there are none."""
     if not view.masks:
         return None
     return section(

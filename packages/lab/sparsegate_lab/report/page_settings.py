@@ -1,4 +1,4 @@
-"""The part of a page on how the run can be made again."""
+"""The part of a page that says how to repeat the run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .html_table import Head, folded, html_table
 
 
 def settings_section(record: Record) -> Html:
-    """Command, settings, machine and versions."""
+    """Returns command, settings, machine and versions."""
     made = _table("Made on", {**record.machine, "training, seconds": record.seconds})
     columns = (
         _table("Settings", flat(effective(record.run))),
@@ -28,14 +28,14 @@ def settings_section(record: Record) -> Html:
 
 
 def _note(note: str) -> Html:
-    """A remark; flags that repeat the run are long, and interest few."""
+    """Returns a remark; long flags that repeat the run are collapsed."""
     if note.startswith("--"):
         return folded("How to repeat it closely", element("pre", note, tabindex=0))
     return element("p", note, class_="note")
 
 
 WISHES = ("keep", "weights", "max_drop", "bytes", "price", "path")
-"""Settings of a target, of which one makes it a target at all."""
+"""Settings of a target; any one of them sets it."""
 REPLACED = ("penalty", "gate_lr", "ramp", "freeze")
 """Settings of learned gates that a target replaces."""
 
@@ -61,7 +61,7 @@ def effective(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Settings in settings, by names with dots.
+    """Returns nested settings under names with dots.
 
     >>> flat({"epochs": 2, "method": {"name": "dense"}})
     {'epochs': 2, 'method.name': 'dense'}
@@ -75,7 +75,7 @@ def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def said(value: Any) -> str:
-    """A setting in words."""
+    """Formats a setting."""
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value))
     return "-" if value is None else f"{value:g}" if isinstance(value, float) else str(value)

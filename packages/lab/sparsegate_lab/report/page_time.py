@@ -1,4 +1,4 @@
-"""The part of a page on what happened over time: accuracy, kept weights, gates, and one slider for all."""
+"""The part of a page on training: accuracy, kept weights and gates, with one slider."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def time_section(record: Record) -> Html:
 
 
 def _moments(record: Record) -> list[dict[str, Any]]:
-    """What the slider can stop at: the start, if the gates were counted then, and every epoch."""
+    """Returns the slider's stops: the start, if gates were counted then, and every epoch."""
     epochs = [epoch.epoch for epoch in record.epochs]
     high, kept = accuracies([epoch.validation for epoch in record.epochs]), counts(_counts(record))
     loss = losses([epoch.loss for epoch in record.epochs])

@@ -1,4 +1,4 @@
-"""The plot of a comparison of methods: accuracy over kept weights, with spreads between seeds."""
+"""Plots a comparison of methods: accuracy over kept weights, with spreads between seeds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TICKS = (20, 50, 80, 90, 95, 97, 98, 99, 99.5, 99.8)
 
 
 def plot_rates(comparison: Comparison, path: Path) -> list[Path]:
-    """Writes the plot next to a path and returns its files; none if matplotlib is missing."""
+    """Writes the plot next to a path and returns its files; none without matplotlib."""
 
     def draw(figure: Any) -> None:
         axes = figure.subplots()
@@ -33,7 +33,7 @@ def plot_rates(comparison: Comparison, path: Path) -> list[Path]:
 
 
 def _set_scales(axes: Any, comparison: Comparison) -> None:
-    """A logarithm of weights, and one of the error: methods near the top stay apart."""
+    """Sets logarithmic scales for weights and errors, which separates methods near the top."""
     axes.set_yscale("function", functions=(_height, _accuracy))
     heights = [float(_height(record.test)) for record in comparison.records()]
     low, high = (_accuracy(end) for end in (min(heights) - 0.06, max(heights) + 0.06))
@@ -61,7 +61,7 @@ def _accuracy(height: Any) -> Any:
 
 
 def _draw_method(axes: Any, comparison: Comparison, method: str, index: int) -> None:
-    """A line through the means, with bars from the lowest to the highest seed."""
+    """Draws a line through the means, with bars from the lowest to the highest seed."""
     kept, means, below, above = [], [], [], []
     for keep in comparison.keeps:
         weights = comparison.summary(method, keep, lambda record: record.kept)

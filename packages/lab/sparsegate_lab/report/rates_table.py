@@ -1,4 +1,4 @@
-"""A comparison of methods as rows of text: accuracy by method and rate."""
+"""Formats a comparison of methods: accuracy by method and rate."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ OURS = "learned_gates"
 
 
 def rates_table(comparison: Comparison) -> list[Row]:
-    """The heads, a row for every method, and how far gates are ahead of the best other method.
+    """Returns the header, a row per method, and the lead of gates over the best other method.
 
     Cells are test accuracies: means over seeds, with the spread between them. A star marks the
     method with the best validation accuracy at each rate.
@@ -34,7 +34,7 @@ def _cell(comparison: Comparison, method: str, keep: float, best: str) -> str:
 
 
 def _lead(comparison: Comparison) -> list[Row]:
-    """How much more accurate gates are than the best other method; no row without gates."""
+    """Returns the lead of gates over the best other method; nothing without gates."""
     if OURS not in comparison.methods or len(comparison.methods) == 1:
         return []
     return [(f"{OURS} - best other", *(_difference(comparison, keep) for keep in comparison.keeps))]

@@ -1,4 +1,4 @@
-"""The page of a run: one HTML file with all that is known of it."""
+"""Writes the page of a run: one HTML file with everything known about it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCRIPTS = ("bytes", "decode", "network", "centre", "wires", "pad", "try_it", "mo
 
 
 def run_page(record: Record, view: NetworkView, baseline: Baseline | None) -> str:
-    """The whole file, from plain data alone."""
+    """Returns the whole file, from plain data alone."""
     parts = (
         _facts(record, view, baseline),
         try_it(view.browser) if view.browser else _cannot_try(view.no_browser),

@@ -1,4 +1,4 @@
-"""Scales of charts: where a value stands between the ends, and which values are marked."""
+"""Scales of charts: where a value is between the ends, and which values have marks."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class Scale:
     low: float | int
     high: float | int
     bend: Callable[[float | int], float]
-    """Makes equal steps of what shall look equal."""
+    """Maps values so that equal steps look equal."""
 
     def share(self, value: float | int) -> float:
-        """Where a value stands, from 0 at the low end to 1 at the high one.
+        """Returns the position of a value, from 0 at the low end to 1 at the high end.
 
         >>> counts([10, 1000]).share(100)
         0.5
@@ -46,7 +46,7 @@ class Scale:
 
 
 def counts(values: Sequence[float | int]) -> Scale:
-    """A logarithmic scale for counts, marked at 1, 2 and 5 and their tens.
+    """A logarithmic scale for counts, with marks at 1, 2 and 5 times powers of ten.
 
     >>> counts([12, 430]).ticks
     (10, 20, 50, 100, 200, 500)
@@ -59,7 +59,7 @@ def counts(values: Sequence[float | int]) -> Scale:
 
 
 def losses(values: Sequence[float | int]) -> Scale:
-    """A logarithmic scale for losses, marked at 1, 2 and 5 and their tens and tenths.
+    """A logarithmic scale for losses, with marks at 1, 2 and 5 times powers of ten.
 
     >>> losses([2.3, 0.3]).ticks
     (0.2, 0.5, 1.0, 2.0, 5.0)
@@ -77,7 +77,7 @@ def losses(values: Sequence[float | int]) -> Scale:
 
 
 def accuracies(values: Sequence[float | int]) -> Scale:
-    """A scale for percentages on which a halved error is a step of the same height everywhere.
+    """A scale for percentages on which halving the error is always the same step.
 
     >>> accuracies([97.0, 99.3]).ticks
     (95, 98, 99, 99.5)
@@ -95,7 +95,7 @@ def accuracies(values: Sequence[float | int]) -> Scale:
 
 
 def _fine(low: float | int, high: float | int) -> list[float | int]:
-    """Marks at equal steps around values that hardly differ."""
+    """Returns marks at equal steps around values that hardly differ."""
     step = next(step for step in FINE if (high - low) / step <= MAX_TICKS - 2)
     first, last = math.floor(low / step), math.ceil(high / step)
     alone = first == last
@@ -106,7 +106,7 @@ def _fine(low: float | int, high: float | int) -> list[float | int]:
 def _between(
     steps: Sequence[float | int], low: float | int, high: float | int
 ) -> list[float | int]:
-    """The steps from the last at or below `low` to the first at or above `high`, two at least."""
+    """Returns the steps from the last at or below `low` to the first at or above `high`."""
     first = max((place for place, step in enumerate(steps) if step <= low), default=0)
     last = min((place for place, step in enumerate(steps) if step >= high), default=len(steps) - 1)
     if first == last:

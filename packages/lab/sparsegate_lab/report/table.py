@@ -1,4 +1,4 @@
-"""Tables of records, as rows of text."""
+"""Formats records as rows of text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STUDY_HEADS: Row = (
 
 
 def layer_table(record: Record) -> list[Row]:
-    """The heads, a row for every layer, and the total."""
+    """Returns the header, a row for every layer, and the total."""
     rows = [
         _layer_row(
             layer.name.removesuffix(".weight"),
@@ -35,7 +35,7 @@ def layer_table(record: Record) -> list[Row]:
 
 
 def study_table(studies: Mapping[str, Study]) -> list[Row]:
-    """The heads and a row for every study: means over its seeds, with the spread between them."""
+    """Returns the header and a row for every study: means over seeds, with their spread."""
     return [STUDY_HEADS, *(_study_row(name, study) for name, study in studies.items())]
 
 
@@ -65,5 +65,5 @@ def _study_row(name: str, study: Study) -> Row:
 
 
 def _spread(summary: Summary, digits: int, seeds: int) -> str:
-    """The mean with its spread, which one seed does not have."""
+    """Formats a mean with its spread, which one seed does not have."""
     return f"{summary.mean:,.{digits}f}" + (f" ± {summary.spread:,.{digits}f}" if seeds > 1 else "")

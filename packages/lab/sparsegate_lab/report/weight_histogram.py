@@ -1,4 +1,4 @@
-"""How large the weights are that a network has kept: quantiles and a picture, from the bins of records."""
+"""Shows the sizes of kept weights: quantiles and a picture, from the bins of records."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from sparsegate_lab.record import SIZE_EDGES, Record
 from .figure import INK
 
 MIDDLES = [edge * 2**0.125 for edge in SIZE_EDGES[:-1]]
-"""The middle of every bin but the two at the ends."""
+"""Returns the middle of every bin, except the two at the ends."""
 
 
 def mean_sizes(records: Sequence[Record]) -> list[float]:
-    """The counts of every bin, averaged over runs that differ in their seed; raises if one has not counted."""
+    """Returns the counts of every bin, averaged over runs with different seeds."""
     for record in records:
         if not record.sizes:
             raise ValueError(
@@ -29,7 +29,7 @@ def mean_sizes(records: Sequence[Record]) -> list[float]:
 
 
 def quantile(counts: Sequence[float], fraction: float) -> float:
-    """The size below which a fraction of the weights lie, as if they were spread evenly over the octaves of a bin.
+    """Returns the size below which a fraction of the weights lie, interpolated within a bin.
 
     >>> counts = [0.0] * 50 + [10.0] + [0.0] * 43  # all of them between the edges 49 and 50
     >>> round(quantile(counts, 0.5) / SIZE_EDGES[49], 3)  # an eighth of an octave above
@@ -46,7 +46,7 @@ def quantile(counts: Sequence[float], fraction: float) -> float:
 
 
 def draw_sizes(axes: Any, sizes: Mapping[str, Sequence[float]]) -> None:
-    """A histogram for every named list of counts, over a logarithmic axis, with its median."""
+    """Draws a histogram for every named list of counts, with its median."""
     for colour, (name, counts) in zip(INK, sizes.items(), strict=False):
         inner = counts[1:-1]
         axes.fill_between(MIDDLES, inner, step="mid", color=colour, alpha=0.2, linewidth=0)

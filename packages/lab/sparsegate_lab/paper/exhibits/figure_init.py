@@ -10,7 +10,7 @@ ROBUST = 5.0  # points between the least and the most sparse
 
 
 def claims(curves: Curves) -> tuple[Claim, ...]:
-    """That the start matters little, and that the threshold is sparser."""
+    """Checks that the start matters little, and that the threshold is sparser."""
     threshold, sample = curves.sparsities()
     ranges = [max(each) - min(each) for each in (threshold, sample)]
     gaps = [one - other for one, other in zip(threshold, sample, strict=True)]
@@ -30,9 +30,10 @@ def claims(curves: Curves) -> tuple[Claim, ...]:
 
 
 WHY = (
-    "The paper does not say at which prices it varied the start; here lambda1 = 0. With lambda1 = 1 the slope of a "
-    "gate's price, lambda1 (1 - 2g) + lambda2, is 1 at one half and 0.2 at 0.9: from there gates set out five times "
-    "more slowly, and in so few epochs only 84 to 91 % of them close (`results/fc1-search.json`)."
+    "The paper does not say at which prices it varied the start; here, lambda1 = 0. With lambda1 = 1, "
+    "the slope of a gate's price, lambda1 (1 - 2g) + lambda2, is 1 at 0.5 and 0.2 at 0.9. Gates that "
+    "start there move five times more slowly, and only 84 to 91 % of them close in so few epochs "
+    "(`results/fc1-search.json`)."
 )
 FIGURE_INIT = Sweep(
     "Figure 3a: sparsity of fc1 over the gates' start",

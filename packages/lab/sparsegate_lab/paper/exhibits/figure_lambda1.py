@@ -8,7 +8,7 @@ from ..verdict import Claim
 
 
 def claims(curves: Curves) -> tuple[Claim, ...]:
-    """That lambda1 lowers sparsity and variance, from its least to its largest value."""
+    """Checks that lambda1 lowers sparsity and variance, from its least to its largest value."""
     threshold, variance = (
         [each[0].mean, each[-1].mean] for each in (curves.threshold, curves.variance)
     )

@@ -10,7 +10,7 @@ from ..verdict import Claim
 
 
 def claims(curves: Curves) -> tuple[Claim, ...]:
-    """That sparsity rises with the price, at every step of both curves."""
+    """Checks that sparsity rises with the price, at every step of both curves."""
     threshold, sample = curves.sparsities()
     rising = all(
         before < after for curve in (threshold, sample) for before, after in pairwise(curve)

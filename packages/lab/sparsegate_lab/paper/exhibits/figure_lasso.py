@@ -22,27 +22,28 @@ EQUAL = 0.1  # of the number of weights
 
 @dataclass(frozen=True)
 class FigureLasso(Exhibit):
-    """The sizes of the weights that are left of LeNet-5 by LASSO and by learned gates."""
+    """Compares the sizes of the weights that LASSO and learned gates keep in LeNet-5."""
 
     def title(self) -> str:
-        """Where it stands and what it shows."""
+        """Its place in the paper and what it shows."""
         return (
             "Section 2, in a figure of ours: LASSO shrinks the weights that it keeps, gates do not"
         )
 
     def plan(self) -> dict[str, Run[Any]]:
-        """The two recipes of about 36 000 weights."""
+        """The two recipes of about 36,000 weights."""
         return {name: RECIPES[name]() for name in NAMES}
 
     def findings(self, studies: Studies) -> Findings:
-        """Quantiles of the sizes, and whether those of LASSO are smaller."""
+        """Returns quantiles of the sizes, and whether those of LASSO are smaller."""
         found = _found(studies)
         sizes = {name: mean_sizes(study.records) for name, study in found.items()}
         rows = tuple(_row(name, found[name], counts) for name, counts in sizes.items())
         notes = (
-            "The bins are quarters of an octave of |w|, over all layers, averaged over the seeds; a dotted line is a "
-            "median. The paper discusses this and draws no such figure. The proximal step falls with the learning "
-            "rate, so at the end many of LASSO's weights are all but zero and still count.",
+            "Each bin is a quarter of an octave of |w|, over all layers, averaged over the seeds; dotted "
+            "lines are medians. The paper discusses this comparison without a figure. The proximal step "
+            "decreases with the learning rate, so many of LASSO's weights end close to zero and still "
+            "count.",
         )
         points = {
             "size": list(SIZE_EDGES),
@@ -53,7 +54,7 @@ class FigureLasso(Exhibit):
         )
 
     def draw(self, figure: Any, studies: Studies) -> bool:
-        """The two histograms."""
+        """Draws the two histograms."""
         found = _found(studies)
         if len(found) == len(NAMES):
             draw_sizes(

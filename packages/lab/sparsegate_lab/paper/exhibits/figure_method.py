@@ -1,4 +1,4 @@
-"""Figure 1 of the paper: the block diagram of the method, drawn."""
+"""Figure 1 of the paper: the block diagram of the method."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ ASPECT = 2.2
 
 @dataclass(frozen=True)
 class FigureMethod(Exhibit):
-    """Gates are drawn to a mask; the mask selects weights."""
+    """Shows how gates become a mask that selects weights."""
 
     def title(self) -> str:
-        """Where it stands and what it shows."""
+        """Its place in the paper and what it shows."""
         return "Figure 1: from weights and gates to a sparse matrix"
 
     def findings(self, studies: Studies) -> Findings:
-        """The numbers of the drawn matrices, row by row."""
+        """Returns the numbers of the drawn matrices, row by row."""
         notes = (
-            "Gates G are thresholded at one half, or drawn with G as probability, to a binary mask; its product with W "
-            "is the sparse matrix that the layer computes with. Backward, the draw counts as the identity.",
+            "The draw turns gates G into a binary mask, by a threshold of 0.5 or with probability G. The "
+            "mask times W is the sparse matrix of the layer. In the backward pass, the draw is treated as "
+            "the identity.",
         )
         weights, gates, mask = _matrices()
         drawn = {
@@ -45,7 +46,7 @@ class FigureMethod(Exhibit):
         return Findings(self.title(), notes=notes, points=points)
 
     def draw(self, figure: Any, studies: Studies) -> bool:
-        """Two matrices on the left, the mask between, their product on the right."""
+        """Draws two matrices on the left, the mask between them, and their product on the right."""
         figure.set_layout_engine("none")
         figure.set_size_inches(8.0, 8.0 / ASPECT)
         weights, gates, mask = _matrices()
@@ -79,7 +80,7 @@ class FigureMethod(Exhibit):
 
 
 def _matrices() -> tuple[Any, Any, Any]:
-    """Weights, their gates and the mask."""
+    """Returns weights, their gates and the mask."""
     random = np.random.default_rng(3)
     weights = random.normal(size=SHAPE)
     # Large weights tend to have open gates, as after training.
@@ -111,7 +112,7 @@ def _matrix(
 
 
 def _wires(canvas: Any) -> None:
-    """The draw's box, the product's circle, and the arrows between."""
+    """Draws the box of the draw, the circle of the product, and the arrows between them."""
     upper, lower, middle = (bottom + SIZE * ASPECT / 2 for bottom in (UPPER, LOWER, MIDDLE))
     box = {"boxstyle": "round,pad=0.5", "facecolor": "white", "edgecolor": INK[0]}
     canvas.text(

@@ -12,50 +12,50 @@ from ..exhibit import Exhibit, Studies
 from ..findings import Findings
 
 MIX, SPREAD, BOUND, SPIKE = 0.5, 1.0, 3.0, 0.02
-"""alpha, sigma and k of the prior, and the width that stands for the spike's, which has none."""
+"""The prior's alpha, sigma and k, and the width with which the spike is drawn."""
 STEPS = 1201
 WEIGHTS = [BOUND * (2 * place / (STEPS - 1) - 1) for place in range(STEPS)]
 
 
 def slab(weight: float) -> float:
-    """N(w | 0, sigma^2) to the power 1 - alpha, not normalised."""
+    """Returns N(w | 0, sigma^2) to the power 1 - alpha, not normalized."""
     return math.exp(-(1 - MIX) * weight**2 / (2 * SPREAD**2))
 
 
 def prior(weight: float) -> float:
-    """exp(-(1 - delta(w)))^alpha * N(w | 0, sigma^2)^(1 - alpha) with delta as one within the spike's width."""
+    """Returns exp(-(1 - delta(w)))^alpha * N(w | 0, sigma^2)^(1 - alpha); delta has a width."""
     is_zero = abs(weight) <= SPIKE
     return math.exp(-MIX * (1 - is_zero)) * slab(weight)
 
 
 def normaliser() -> float:
-    """Z: the integral over [-k, k], in which the spike of no width has no part."""
+    """Returns Z, the integral over [-k, k]; a spike without width adds nothing to it."""
     step = WEIGHTS[1] - WEIGHTS[0]
     return step * sum(math.exp(-MIX) * slab(weight) for weight in WEIGHTS)
 
 
 @dataclass(frozen=True)
 class FigurePrior(Exhibit):
-    """One density with its two parts."""
+    """Draws one density and its two parts."""
 
     def title(self) -> str:
-        """Where it stands and what it shows."""
+        """Its place in the paper and what it shows."""
         return "Figure 2b: the spike-and-slab prior"
 
     def findings(self, studies: Studies) -> Findings:
-        """The density; the paper prints no numbers of it."""
+        """Returns the density; the paper prints no numbers for it."""
         total = normaliser()
         points = {"weight": WEIGHTS, "density": [prior(weight) / total for weight in WEIGHTS]}
         notes = (
-            f"alpha = {MIX:g}, sigma = {SPREAD:g}, weights in [-{BOUND:g}, {BOUND:g}]. The spike has no width and is "
-            f"drawn as an arrow. It raises the density of zero by the factor exp(alpha) = {math.exp(MIX):.2f}, "
-            "whatever the size of the weights: minus the logarithm is alpha times the number of weights that are not "
-            "zero, and a square of their values.",
+            f"alpha = {MIX:g}, sigma = {SPREAD:g}, weights in [-{BOUND:g}, {BOUND:g}]. The spike has no "
+            "width and is drawn as an arrow. It multiplies the density at zero by exp(alpha) = "
+            f"{math.exp(MIX):.2f}. The negative logarithm of the prior is alpha times the number of nonzero "
+            "weights, plus a term in their squares.",
         )
         return Findings(self.title(), notes=notes, points=points)
 
     def draw(self, figure: Any, studies: Studies) -> bool:
-        """The slab as an area, the spike as an arrow."""
+        """Draws the slab as an area and the spike as an arrow."""
         axes = figure.subplots()
         total = normaliser()
         heights = [math.exp(-MIX) * slab(weight) / total for weight in WEIGHTS]

@@ -15,27 +15,27 @@ POINTS = [place / 100 for place in range(101)]
 
 @dataclass(frozen=True)
 class FigureRegulariser(Exhibit):
-    """Two curves over one gate."""
+    """Draws two curves over one gate."""
 
     def title(self) -> str:
-        """Where it stands and what it shows."""
+        """Its place in the paper and what it shows."""
         return "Figure 2a: the bimodal regulariser beside the quadratic one"
 
     def findings(self, studies: Studies) -> Findings:
-        """The two curves; the paper prints no numbers of them."""
+        """Returns the two curves; the paper prints no numbers for them."""
         points = {
             "gate": POINTS,
             "g(1-g)": [g * (1 - g) for g in POINTS],
             "g^2": [g * g for g in POINTS],
         }
         notes = (
-            "g(1-g) is zero at both ends and largest, a quarter, at one half: it pushes a gate to the nearer end. "
-            "A square pushes every gate to zero, so that none need be left above one half.",
+            "g(1-g) is zero at 0 and 1 and largest (0.25) at 0.5, so it pushes a gate to the nearer end. "
+            "A quadratic penalty pushes every gate to zero; all of them may end below 0.5.",
         )
         return Findings(self.title(), notes=notes, points=points)
 
     def draw(self, figure: Any, studies: Studies) -> bool:
-        """Both over the gate's range, with the way each pushes."""
+        """Draws both curves over the gate's range, with the direction of their push."""
         axes = figure.subplots()
         bimodal, square = [g * (1 - g) for g in POINTS], [g * g for g in POINTS]
         axes.plot(POINTS, bimodal, color=INK[0], label="bimodal, $g\\,(1-g)$")

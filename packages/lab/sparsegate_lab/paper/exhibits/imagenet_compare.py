@@ -26,19 +26,19 @@ HEADS: Row = (
 )
 TICKS = (1, 2, 5, 10, 20, 50, 100, 200, 500)
 FALLS = (1, 0, -1, -2, -5, -10, -20, -50)
-LINEAR = 2  # points: what is lost beyond that is drawn ever closer
-CURVE = "The picture shows every network against its own dense one, because ours are of other data than the paper's."
+LINEAR = 2  # points; larger losses are drawn on a compressed scale
+CURVE = "The plot compares every network with its own dense one; our data differ from the paper's."
 
 
 @dataclass(frozen=True)
 class ImagenetCompare(Exhibit):
-    """The paper's rows, and below them every study of the network that the results hold."""
+    """The paper's rows, followed by every study of the network under results/."""
 
     network: str
     """alexnet or vgg16."""
 
     def title(self) -> str:
-        """Where it stands and what it shows."""
+        """Its place in the paper and what it shows."""
         about = NETWORKS[self.network]
         return f"{about.compare.name}: {about.name} by several methods"
 
@@ -47,7 +47,7 @@ class ImagenetCompare(Exhibit):
         return f"{self.network}-*.json"
 
     def findings(self, studies: Studies) -> Findings:
-        """The rows, and rate and loss of learned gates beside the printed ones."""
+        """Returns the rows, and rate and loss of learned gates next to the printed ones."""
         about, study = NETWORKS[self.network], gated(self.network, studies)
         near = Tolerance(round(about.rate.value / 10, 2), "a tenth of the printed rate", "higher")
         check = Check(about.rate, None if study is None else Entry("", study).rate, near, digits=1)
@@ -65,7 +65,7 @@ class ImagenetCompare(Exhibit):
         )
 
     def draw(self, figure: Any, studies: Studies) -> bool:
-        """Accuracy against the dense network over the rate: ours as a curve, the paper's methods as points."""
+        """Draws accuracy relative to the dense network over the rate."""
         points = _points(self.network, studies)
         if not points:
             return False
@@ -114,7 +114,7 @@ def _paper_rows(table: PrintedTable) -> list[Row]:
 
 
 def _our_rows(network: str, studies: Studies) -> list[Row]:
-    """Ours, the largest network first; those with another number of layers have no dense network to stand against."""
+    """Returns our networks, largest first; those with other layers have no dense reference."""
     base, entries = dense(network, studies), [Entry(name, study) for name, study in studies.items()]
     return [_row(each, base) for each in sorted(entries, key=lambda each: -each.kept.mean)]
 
@@ -131,7 +131,7 @@ def _row(entry: Entry, base: Study | None) -> Row:
 
 
 def _strangers(network: str, studies: Studies) -> tuple[str, ...]:
-    """Says of which studies the dense networks that they began with are not here."""
+    """Names the studies whose dense networks are not here."""
     base = dense(network, studies)
     if base is None:
         return ()
@@ -142,13 +142,14 @@ def _strangers(network: str, studies: Studies) -> tuple[str, ...]:
         if not any(began_with(each, base.records) for each in records)
     ]
     text = (
-        "Begun with dense networks that were made anew since, and compared with the mean of today's"
+        "These started from dense networks that have been trained again since, and are compared "
+        "with the mean of the current ones"
     )
     return (f"{text}: {', '.join(names)}.",) if names else ()
 
 
 def _points(network: str, studies: Studies) -> dict[str, list[float]]:
-    """Rate, accuracy against the dense network, and its two standard errors, of every study of learned gates."""
+    """Returns rate, relative accuracy and two standard errors for every study of learned gates."""
     base = dense(network, studies)
     entries = [Entry("", study) for study in studies.values()]
     gates = sorted((each for each in entries if each.is_gates), key=lambda each: each.rate.mean)

@@ -12,20 +12,20 @@ from ..verdict import Tolerance
 
 SPARSITY = Tolerance(
     5.0,
-    "points of sparsity: other data, and one price over all gated layers, divide the weights otherwise",
+    "points of sparsity; other data and one price for all gated layers distribute weights differently",
     "higher",
 )
 
 
 @dataclass(frozen=True)
 class ImagenetLayers(Exhibit):
-    """The layers of one network, from the study that the results hold."""
+    """The layers of one network, from the study under results/."""
 
     network: str
     """alexnet or vgg16."""
 
     def title(self) -> str:
-        """Where it stands and what it shows."""
+        """Its place in the paper and what it shows."""
         about = NETWORKS[self.network]
         return f"{about.layers.name}: {about.name} layer by layer"
 
@@ -34,7 +34,7 @@ class ImagenetLayers(Exhibit):
         return f"{self.network}-*.json"
 
     def findings(self, studies: Studies) -> Findings:
-        """The layers of the study nearest to the paper's rate, and where there is none, the paper's alone."""
+        """Returns the layers of the study closest to the paper's rate, or the paper's alone."""
         about, study = NETWORKS[self.network], gated(self.network, studies)
         return Findings(
             self.title(),

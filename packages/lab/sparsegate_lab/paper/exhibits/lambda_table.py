@@ -1,4 +1,4 @@
-"""Table 5 of the paper: what the two prices do to sparsity and variance, with gates on fc1 alone."""
+"""Table 5 of the paper: the effect of the two prices, with gates on fc1 alone."""
 
 from __future__ import annotations
 
@@ -29,19 +29,20 @@ COLUMNS: dict[str, Column] = {
 }
 HEADS: Row = ("(lambda1, lambda2)", *COLUMNS, "accuracy [T]", "accuracy [S]")
 CHOICE = (
-    "The setting was chosen among 33 of start (0.48 to 0.505), learning rate (50 to 130) and length (3 to 5 epochs), "
-    "one seed each, by how many of the paper's twelve numbers and of its sentences agree, then by their distance "
-    "(`results/fc1-search.json`). The variance is read as that of one element of a drawn mask, g(1-g), averaged over "
-    "the gates: 25 % at the most."
+    "The setting is one of 33 combinations of start (0.48 to 0.505), learning rate (50 to 130) and "
+    "length (3 to 5 epochs), with one seed each. It agrees with most of the paper's twelve numbers "
+    "and claims; ties were broken by distance (`results/fc1-search.json`). We read the variance as "
+    "that of one element of a drawn mask, g(1-g), averaged over the gates, which is at most 25 %."
 )
 WHY = (
-    "Gates start just below one half: under the threshold all are closed at first, and those open that the loss wants. "
-    "Where ours differs: 1. so near to one half lambda1 hardly pushes, and the loss moves gates off first, so [T] at "
-    "(1, 0) is lower. From a start further below, lambda1 closes more, but more than half close without a price, too. "
-    "2. Our gates end more decided: variances at lambda2 = 1 are lower. In shorter trainings they are higher, and [T] "
-    "falls below 98 %. 3. With the threshold half of the gates open within a few steps, and channels of conv2 fall "
-    "silent for good, more with some seeds than with others; from starts of 0.3, 0.7 and 0.9 the accuracies of all "
-    "seeds lie within 0.2 points."
+    "Gates start just below 0.5, so the threshold closes all of them at first, and the loss opens "
+    "those it needs. Our numbers differ in three ways. 1. Close to 0.5, lambda1 has little effect, "
+    "and the loss moves gates first, so [T] at (1, 0) is lower. From a lower start, lambda1 closes "
+    "more gates, but more than half of them also close without a price. 2. Our gates end closer to 0 "
+    "or 1, so variances at lambda2 = 1 are lower. Shorter training raises them, but lowers [T] below "
+    "98 %. 3. With the threshold, half of the gates open within a few steps. Some channels of conv2 "
+    "then stay silent, and how many depends on the seed. With starts of 0.3, 0.7 and 0.9, the "
+    "accuracies of all seeds are within 0.2 points."
 )
 TORCH = {f"(0, 0) {draw}, torch": draw for draw in DRAWS}
 NEAR_HALF = 10.0  # points
@@ -53,7 +54,7 @@ class LambdaTable(Exhibit):
     """Four pairs of prices, each with both draws."""
 
     def title(self) -> str:
-        """Where it stands and what it shows."""
+        """Its place in the paper and what it shows."""
         return "Table 5: effect of lambda1 and lambda2 on the sparsity of fc1"
 
     def plan(self) -> dict[str, Run[Any]]:
@@ -66,7 +67,7 @@ class LambdaTable(Exhibit):
         return runs | {name: fc1_gated(draw=draw, model="lenet5") for name, draw in TORCH.items()}
 
     def findings(self, studies: Studies) -> Findings:
-        """The paper's columns and accuracies, the numbers beside the printed ones, and the sentences they bear."""
+        """Returns the paper's columns, our numbers next to the printed ones, and the claims."""
         found = {
             name: {column: _number(studies, name, column) for column in COLUMNS} for name in PAIRS
         }
@@ -86,7 +87,7 @@ class LambdaTable(Exhibit):
 
 
 def _cause(studies: Studies) -> tuple[str, ...]:
-    """What the same gates do in a network whose biases start at random."""
+    """Describes the same gates in a network whose biases start at random."""
     if any(name not in studies for name in TORCH):
         return ()
     both = [
@@ -94,10 +95,11 @@ def _cause(studies: Studies) -> tuple[str, ...]:
         for name, of in zip(TORCH, (threshold_sparsity, sampled_sparsity), strict=True)
     ]
     return (
-        "Why this network: in Lasagne, biases start at zero and the rectifier passes half of the gradient at zero, so "
-        "closed gates can open. In torch's own LeNet-5 (`lenet5`) biases start at random: a unit with a negative bias "
-        "is silent while all its gates are closed, its rectifier passes no gradient, and they stay closed for ever. "
-        f"There, all else equal, {_text(both[0], 1)} % [T] and {_text(both[1], 1)} % [S] close without a price.",
+        "Why this network: in Lasagne, biases start at zero, and ReLU passes half of the gradient at "
+        "zero, so closed gates can open. In PyTorch's LeNet-5 (`lenet5`), biases start at random. A "
+        "unit with a negative bias outputs zero while all its gates are closed; its ReLU passes no "
+        "gradient, and the gates never open. With all other settings equal, "
+        f"{_text(both[0], 1)} % [T] and {_text(both[1], 1)} % [S] close without a price there.",
     )
 
 
@@ -127,7 +129,7 @@ def _text(number: Summary | None, digits: int) -> str:
 
 
 def _claims(found: Found, studies: Studies) -> tuple[Claim, ...]:
-    """What the paper reads from its table, asked of ours."""
+    """Checks the paper's claims about its table against our numbers."""
     t, s, v = (
         {name: number.mean for name in PAIRS if (number := found[name][column])}
         for column in COLUMNS

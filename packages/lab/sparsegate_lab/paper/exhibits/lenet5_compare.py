@@ -50,14 +50,14 @@ HEADS: Row = (
 
 @dataclass(frozen=True)
 class Lenet5Compare(Exhibit):
-    """Every recipe for LeNet-5: the paper's rows first, then methods that it prints no number for."""
+    """Every recipe for LeNet-5: the paper's rows, then methods without a printed number."""
 
     def title(self) -> str:
-        """Where it stands and what it shows."""
+        """Its place in the paper and what it shows."""
         return "Table 2: LeNet-5 by every method that the paper is measured against, and more"
 
     def plan(self) -> dict[str, Run[Any]]:
-        """Every recipe for LeNet-5 but the demonstration."""
+        """Every recipe for LeNet-5 except the demonstration."""
         return {
             name: make()
             for name, make in RECIPES.items()
@@ -65,7 +65,7 @@ class Lenet5Compare(Exhibit):
         }
 
     def findings(self, studies: Studies) -> Findings:
-        """The table, the printed numbers beside ours, and where learned gates are not ahead."""
+        """Returns the table, the comparisons, and the methods that learned gates do not beat."""
         entries = {name: Entry(name, study) for name, study in studies.items()}
         printed = {
             **{row: entries.get(recipe) for row, recipe in OTHERS.items()},
@@ -84,7 +84,7 @@ class Lenet5Compare(Exhibit):
         )
 
     def draw(self, figure: Any, studies: Studies) -> bool:
-        """Accuracy over parameters: learned gates as a curve, other methods and the paper's rows as points."""
+        """Draws accuracy over parameters: learned gates as a curve, everything else as points."""
         if studies:
             draw_contest(
                 figure.subplots(),
@@ -95,7 +95,7 @@ class Lenet5Compare(Exhibit):
 
 
 def _methods(entries: dict[str, Entry]) -> dict[str, Entry | None]:
-    """The gated networks whose sizes are nearest to those of the paper's two methods."""
+    """Returns the gated networks whose sizes are closest to the paper's two methods."""
     gated = [each for each in entries.values() if each.is_gates]
     sizes = {row: _printed(row, "parameters").value for row in OURS}
     return {
@@ -152,7 +152,7 @@ def _row(label: str, entry: Entry | None, entries: dict[str, Entry]) -> Row:
 
 
 def _checks(row: str, entry: Entry | None) -> tuple[Check, Check]:
-    """Size within a tenth, accuracy within 0.2 points."""
+    """Compares sizes (within 10 %) and accuracies (within 0.2 points)."""
     size, accuracy = _printed(row, "parameters"), _printed(row, "accuracy")
     near = Tolerance(TENTH * size.value, "parameters, a tenth of those printed", "lower")
     kept, test = (None, None) if entry is None else (entry.kept, entry.test)
@@ -160,7 +160,7 @@ def _checks(row: str, entry: Entry | None) -> tuple[Check, Check]:
 
 
 def _claims(entries: dict[str, Entry]) -> tuple[Claim, ...]:
-    """That gates are ahead wherever they may compete, and what is known of two later methods."""
+    """Checks that gates lead wherever they compete, and mentions two later methods."""
     others = [each for each in entries.values() if not each.is_gates]
     against = {
         each.recipe: standing(best_gates(entries.values(), at_most=each.kept.mean), each)
@@ -195,11 +195,12 @@ def _these(against: dict[str, str], word: str) -> str:
 def _notes(exhibit: Lenet5Compare, studies: Studies) -> tuple[str, ...]:
     missing = [name for name in exhibit.plan() if name not in studies]
     notes = [
-        "Parameters are weights, or what a layer stores in their place; biases are left out, as in the paper. Networks "
-        "are chosen by validation accuracy. Level: the difference is within two standard errors of the two means.",
-        "All of ours are trained on images shifted by up to two pixels, which the paper does not mention: "
-        "accuracies, that of the dense baseline too, are above the printed ones, and above some 30 000 "
-        "weights there is little left to tell methods apart by.",
+        "Parameters are weights, or what a layer stores instead; biases are excluded, as in the paper. "
+        "Networks were selected by validation accuracy. *Level* means that the difference is within two "
+        "standard errors of the two means.",
+        "We train on images shifted by up to two pixels, which the paper does not mention. This raises "
+        "all accuracies above the printed ones, including the dense baseline's. Above about 30,000 "
+        "weights, all methods are nearly equal.",
     ]
     if missing:
         notes.append(

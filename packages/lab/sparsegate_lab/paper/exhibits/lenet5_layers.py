@@ -42,7 +42,7 @@ class Lenet5Layers(Exhibit):
     """One run of learned gates at the paper's size."""
 
     def title(self) -> str:
-        """Where it stands and what it shows."""
+        """Its place in the paper and what it shows."""
         return "Table 1: LeNet-5 layer by layer, at the paper's size"
 
     def plan(self) -> dict[str, Run[Any]]:
@@ -50,13 +50,13 @@ class Lenet5Layers(Exhibit):
         return {NAME: RECIPES[NAME]()}
 
     def findings(self, studies: Studies) -> Findings:
-        """The layers, the sparsities beside the printed ones, and size and accuracy of the whole."""
+        """Returns the layers, the sparsities next to the printed ones, and the totals."""
         study = studies.get(NAME)
         checks = (*layer_checks(study, paper.LENET5_LAYERS, PARTS, SPARSITY), *_whole(study))
         notes = (
-            "The paper does not say on which scale its prices are. Ours is one price for every weight of the "
-            "network: convolutions, whose weights are used at many places, keep more of theirs, and fc1 "
-            "fewer, at the same total.",
+            "The paper does not define the scale of its prices. We use one price for every weight of the "
+            "network. As a result, convolutions, whose weights are used at many positions, keep more "
+            "weights than in the paper, and fc1 keeps fewer, at the same total.",
         )
         return Findings(
             self.title(),

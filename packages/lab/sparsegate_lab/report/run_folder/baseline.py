@@ -1,4 +1,4 @@
-"""Finds the dense run beside a run, or the command that makes one."""
+"""Finds the dense run next to a run, or the command that creates one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SAME = ("model", "data")  # without these in common, two runs are no comparison
 
 
 def find_baseline(folder: Path, record: Record) -> Baseline | None:
-    """The dense run in the same folder of runs that has most settings in common; of a dense run, none."""
+    """Returns the dense run in the folder with most settings in common; none for a dense run."""
     if record.run["method"]["name"] == "dense":
         return None
     command = dense_command(record.run, folder.parent)
@@ -56,7 +56,7 @@ def _differences(other: dict[str, Any], run: dict[str, Any]) -> dict[str, tuple[
 
 
 def dense_command(run: dict[str, Any], folder: Path) -> str:
-    """The command that trains the dense network with the same settings; empty if none is known.
+    """Returns the command that trains the dense network with the same settings, if it is known.
 
     Settings that a dense run does not have are left out: an early stop at a number of weights, and
     an average of the weights after the mask is frozen.

@@ -1,4 +1,4 @@
-"""A run's finished network as the plain data that a page shows."""
+"""Reads a run's finished network as the plain data that a page shows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NUM_EXAMPLES = 512  # images of which the samples are chosen
 
 
 def view_network(folder: Path, record: Record) -> NetworkView:
-    """All that a page says of the network in a run's folder; nothing, if it is gone."""
+    """Returns what the page says about the network in a run's folder; nothing if it is missing."""
     place = RunFolder(folder, Run.from_json(record.run))
     if not place.network.exists():
         return NetworkView(
@@ -70,7 +70,7 @@ def _bits(name: str, entry: Entry) -> TensorBits:
 
 
 def _browser(record: Record, packed: Packed) -> tuple[BrowserNetwork | None, str]:
-    """The network for the page itself, or why there is none."""
+    """Returns the network for use in the page, or why there is none."""
     if record.kept > MAX_WEIGHTS:
         words = f"Networks of up to {MAX_WEIGHTS:,} weights run in their page; this one keeps {record.kept:,}."
         return None, words

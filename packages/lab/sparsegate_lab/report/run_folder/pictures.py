@@ -1,4 +1,4 @@
-"""Weights as pictures: packed bits of masks, and the first convolution's filters."""
+"""Turns weights into pictures: packed bits of masks, and the filters of the first convolution."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_FILTERS = 64
 
 
 def mask_of(name: str, entry: Entry) -> Mask:
-    """The mask of a weight: every element as a bit, or if there are too many, how much is kept of every block."""
+    """Returns the mask of a weight: a bit per element, or a byte per block of a large one."""
     rows, total = entry.shape[0], entry.total
     mask = entry.mask().reshape(rows, -1)
     columns = mask.shape[1]
@@ -30,7 +30,7 @@ def mask_of(name: str, entry: Entry) -> Mask:
 
 
 def filters_of(weights: dict[str, Entry]) -> Filters | None:
-    """The first convolution's filters, channel by channel; nothing if there is none."""
+    """Returns the first convolution's filters, channel by channel; nothing without one."""
     for name, entry in weights.items():
         if len(entry.shape) == 4 and min(entry.shape[2:]) > 1:
             height, width = entry.shape[2:]
@@ -42,7 +42,7 @@ def filters_of(weights: dict[str, Entry]) -> Filters | None:
 
 
 def _coarse(mask: NDArray[np.bool_], block: int) -> NDArray[np.uint8]:
-    """How much of every block is kept, as a byte that is 255 where most is."""
+    """Returns how much of every block is kept, as a byte; 255 means all."""
     rows, columns = (ceil(size / block) for size in mask.shape)
     padded = np.zeros((rows * block, columns * block), np.bool_)
     padded[: mask.shape[0], : mask.shape[1]] = mask
