@@ -121,7 +121,7 @@ def test_what_is_lost_is_counted_against_what_each_began_with_if_that_is_here(
     (claim,) = findings.claims
     assert claim.verdict == verdict
     assert evidence in claim.evidence
-    assert ("mean of today's: `gates`." in findings.to_markdown()) == (begun == "older")
+    assert ("mean of the current ones: `gates`." in findings.to_markdown()) == (begun == "older")
 
 
 def test_a_network_with_other_layers_is_no_row_of_the_papers():
