@@ -12,7 +12,14 @@ from numpy.typing import NDArray
 
 from sparsegate_runtime.kernels import KERNELS
 
-from . import rules_attention, rules_layers, rules_maps, rules_moves, rules_norms
+from . import (
+    rules_attention,
+    rules_layers,
+    rules_maps,
+    rules_moves,
+    rules_norms,
+    rules_recurrent,
+)
 from . import structures as c
 from .memory import aligned
 from .network import External, Network
@@ -28,6 +35,7 @@ RULES = {
     **rules_maps.RULES,
     **rules_moves.RULES,
     **rules_norms.RULES,
+    **rules_recurrent.RULES,
 }
 
 Call = Callable[[External, Sequence[Tensor], "Memory"], int]

@@ -76,6 +76,7 @@ class Kind(IntEnum):
     POOL = 13
     UPSAMPLE = 14
     EMBEDDING = 15
+    RECURRENT = 16
 
 
 class Structure(ctypes.Structure):
@@ -329,6 +330,20 @@ class Embedding(Structure):
         ("id", View),
         ("out", View),
         ("feature", LONG),
+    )
+
+
+class RecurrentSteps(Structure):
+    """`RecurrentSteps` of engine.h."""
+
+    _fields_ = (
+        *((name, LONG) for name in ("cell", "hidden", "num_rows")),
+        *((name, LONG) for name in ("steps", "images", "reverse", "single")),
+        ("rows", CRows),
+        ("slices", CSlices),
+        ("bias", POINTER),
+        ("input", View),
+        ("out", View),
     )
 
 
