@@ -45,6 +45,18 @@ class Pending:
     external: n.External | None = None
     tensors: tuple[Tensor, ...] = ()
     """What an operation of the caller reads."""
+    work: float = 0.0
+    """Floating-point operations that its kept weights need, borders of images not counted."""
+
+    @property
+    def kind_name(self) -> str:
+        """The kind in words, such as `matrix vector`."""
+        return "torch" if self.kind is None else self.kind.name.lower().replace("_", " ")
+
+    @property
+    def title(self) -> str:
+        """The layer, or the kind where no layer is behind the operation."""
+        return self.name or self.kind_name
 
 
 class Planner:

@@ -96,7 +96,8 @@ def emit(
         assert positions is not None
         mask = positions.inside(sums.extent)
         sums.out.buffer.is_clean = True
-    kept = np.count_nonzero(sums.weight) / max(1, sums.weight.size)
+    num_kept = np.count_nonzero(sums.weight)
+    kept = num_kept / max(1, sums.weight.size)
     is_few = _is_few(sums.extent, sums.weight.shape[1], sums.groups)
     if is_few and not sums.taps.offset.any():
         make, kind, scratch = _matrix_vector(sums), Kind.MATRIX_VECTOR, sums.weight.shape[1] + 16
@@ -128,6 +129,7 @@ def emit(
         reach=sums.reach,
         name=sums.node.name,
         scratch=scratch,
+        work=2.0 * num_kept * prod(sums.out.shape) / max(1, sums.out.shape[sums.out_channel]),
     )
     if clean:
         planner.clear_lead(sums.out, sums.out_channel)
