@@ -16,7 +16,8 @@ from . import rules_attention, rules_layers, rules_maps, rules_moves, rules_norm
 from . import structures as c
 from .memory import aligned
 from .network import External, Network
-from .planner import Pending, Planner, UnplannedError
+from .pending import Pending
+from .planner import Planner, UnplannedError
 from .program import Operation, Program
 from .schedule import BAND, Piece, place, steps_of
 from .spans import Span
