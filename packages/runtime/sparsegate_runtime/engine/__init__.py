@@ -15,8 +15,10 @@ from .matrix import (
     spread,
 )
 from .memory import aligned, scratch
+from .peak import peak
 from .plan import Memory, Plan, run_arrays
 from .planner import UnplannedError
+from .spans import Span, chrome_trace
 from .structures import Function
 from .tensor import Tensor
 
@@ -32,12 +34,15 @@ __all__ = [
     "Plan",
     "Rows",
     "Slices",
+    "Span",
     "Tensor",
     "UnplannedError",
     "Weights",
     "aligned",
+    "chrome_trace",
     "columns_in_block",
     "network",
+    "peak",
     "run_arrays",
     "scratch",
     "spread",

@@ -67,11 +67,6 @@ class Sums:
         return int(self.node.weight.size) // max(1, self.num_rows)
 
     @property
-    def share(self) -> float:
-        """The fraction of its elements that are not zero."""
-        return num_kept(self.node.weight) / max(1, int(self.node.weight.size))
-
-    @property
     def reach(self) -> tuple[int, int]:
         """Positions that it reads before and after its own."""
         low, high = int(self.taps.offset.min(initial=0)), int(self.taps.offset.max(initial=0))
@@ -106,11 +101,11 @@ def emit(
         assert positions is not None
         mask = positions.inside(sums.extent)
         sums.out.buffer.is_clean = True
-    columns = sums.num_columns
+    columns, kept = sums.num_columns, num_kept(sums.node.weight)
     is_few = _is_few(sums.extent, columns, sums.groups)
     if is_few and not sums.taps.offset.any():
         make, kind, scratch = _matrix_vector(sums), Kind.MATRIX_VECTOR, columns + 16
-    elif sums.share >= DENSE and sums.groups == 1 and columns > 1:
+    elif kept >= DENSE * sums.num_rows * columns and sums.groups == 1 and columns > 1:
         make, kind, scratch = _dense(sums), Kind.DENSE_MULTIPLY, 0
     else:
         make, kind, scratch = _multiply(planner, sums), Kind.MULTIPLY, 0
@@ -138,6 +133,7 @@ def emit(
         reach=sums.reach,
         name=sums.node.name,
         scratch=scratch,
+        work=2.0 * kept * prod(sums.out.shape) / max(1, sums.out.shape[sums.out_channel]),
     )
     if clean:
         planner.clear_lead(sums.out, sums.out_channel)
