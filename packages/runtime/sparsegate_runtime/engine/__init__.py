@@ -1,6 +1,7 @@
 """Plans networks and lays out weights and memory for the C kernels."""
 
 from . import network
+from .functions import Function
 from .matrix import (
     LANES,
     LONG,
@@ -19,7 +20,6 @@ from .peak import peak
 from .plan import Memory, Plan, run_arrays
 from .planner import UnplannedError
 from .spans import Span, chrome_trace
-from .structures import Function
 from .tensor import Tensor
 
 __all__ = [

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .structures import Function
+from .functions import Function
 
 Array = NDArray[np.float32]
 Weight = Any
