@@ -6,6 +6,7 @@ from .choice import Choice, LayerChoice, load_choices, save_choices
 from .cuda.linear import PackedLinear, pack
 from .measure import interleaved, samples
 from .network import SparseNetwork
+from .save_network import SavedNetwork, save_network
 
 __all__ = [
     "VARIANT",
@@ -14,6 +15,7 @@ __all__ = [
     "Layer",
     "LayerChoice",
     "PackedLinear",
+    "SavedNetwork",
     "SparseNetwork",
     "choice_of",
     "interleaved",
@@ -21,5 +23,6 @@ __all__ = [
     "pack",
     "samples",
     "save_choices",
+    "save_network",
     "sparse",
 ]

@@ -2,6 +2,7 @@
 
 from . import network
 from .functions import Function
+from .kept import KeptArray, smaller
 from .matrix import (
     LANES,
     LONG,
@@ -30,6 +31,7 @@ __all__ = [
     "CRows",
     "CSlices",
     "Function",
+    "KeptArray",
     "Memory",
     "Plan",
     "Rows",
@@ -45,5 +47,6 @@ __all__ = [
     "peak",
     "run_arrays",
     "scratch",
+    "smaller",
     "spread",
 ]
