@@ -1,6 +1,7 @@
 """Plans networks and lays out weights and memory for the C kernels."""
 
 from . import network
+from .functions import Function
 from .matrix import (
     LANES,
     LONG,
@@ -15,9 +16,10 @@ from .matrix import (
     spread,
 )
 from .memory import aligned, scratch
+from .peak import peak
 from .plan import Memory, Plan, run_arrays
 from .planner import UnplannedError
-from .structures import Function
+from .spans import Span, chrome_trace
 from .tensor import Tensor
 
 __all__ = [
@@ -32,12 +34,15 @@ __all__ = [
     "Plan",
     "Rows",
     "Slices",
+    "Span",
     "Tensor",
     "UnplannedError",
     "Weights",
     "aligned",
+    "chrome_trace",
     "columns_in_block",
     "network",
+    "peak",
     "run_arrays",
     "scratch",
     "spread",
