@@ -38,7 +38,7 @@ def _leaves(planner: Planner, group: Group, base: Tensor | None) -> list[Tensor]
     return found if base is None else [base, *found]
 
 
-# -- at the end of a layer ----------------------------------------------------------------------------
+# -- at the end of a layer -------------------------------------------------------------------------
 
 
 def _finish(planner: Planner, group: Group, sums: Sums) -> Tensor | None:
@@ -115,7 +115,7 @@ def laid_out(planner: Planner, value: Any, like: Tensor) -> Tensor:
     return Tensor(buffer, like.offset, like.shape, like.strides)
 
 
-# -- on their own -------------------------------------------------------------------------------------
+# -- on their own ----------------------------------------------------------------------------------
 
 
 def _pass(planner: Planner, group: Group, leaves: list[Tensor]) -> Tensor:
