@@ -6,15 +6,19 @@ from .choice import Choice, LayerChoice, load_choices, save_choices
 from .cuda.linear import PackedLinear, pack
 from .measure import interleaved, samples
 from .network import SparseNetwork
+from .translate import Call, Rule, Translator, translated
 
 __all__ = [
     "VARIANT",
+    "Call",
     "Chain",
     "Choice",
     "Layer",
     "LayerChoice",
     "PackedLinear",
+    "Rule",
     "SparseNetwork",
+    "Translator",
     "choice_of",
     "interleaved",
     "load_choices",
@@ -22,4 +26,5 @@ __all__ = [
     "samples",
     "save_choices",
     "sparse",
+    "translated",
 ]
