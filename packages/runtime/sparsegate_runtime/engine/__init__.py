@@ -1,6 +1,9 @@
 """Plans networks and lays out weights and memory for the C kernels."""
 
 from . import network
+from .image import image_of
+from .image_parts import INSTRUCTION_SETS
+from .loaded import Image, Signature
 from .matrix import (
     LANES,
     LONG,
@@ -21,6 +24,7 @@ from .structures import Function
 from .tensor import Tensor
 
 __all__ = [
+    "INSTRUCTION_SETS",
     "LANES",
     "LONG",
     "NEAR",
@@ -28,15 +32,18 @@ __all__ = [
     "CRows",
     "CSlices",
     "Function",
+    "Image",
     "Memory",
     "Plan",
     "Rows",
+    "Signature",
     "Slices",
     "Tensor",
     "UnplannedError",
     "Weights",
     "aligned",
     "columns_in_block",
+    "image_of",
     "network",
     "run_arrays",
     "scratch",

@@ -15,7 +15,7 @@ from sparsegate_runtime.kernels import KERNELS
 from . import rules_attention, rules_layers, rules_maps, rules_moves, rules_norms
 from . import structures as c
 from .memory import aligned
-from .network import External, Network
+from .network import External, Input, Network
 from .planner import Pending, Planner, UnplannedError
 from .program import Operation, Program
 from .schedule import BAND, Piece, place, steps_of
@@ -44,6 +44,7 @@ class Plan:
         planner = Planner(network, RULES, variant=self.variant)
         self.pending: tuple[Pending, ...] = tuple(planner.pending)
         self.inputs, self.outputs = planner.inputs, planner.outputs
+        self.given = tuple(node for node in network.nodes if isinstance(node, Input))
         self.buffers = planner.slots.buffers
         self.arena = place(planner.pending, [one.buffer for one in planner.outputs]) + SLACK
         steps, self.pieces = steps_of(planner.pending, band)

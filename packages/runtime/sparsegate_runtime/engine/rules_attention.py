@@ -67,8 +67,8 @@ def attention(planner: Planner, node: n.Attention) -> Tensor:
         )  # fmt: skip
 
     reads = [q, k, v] if mask is None else [q, k, v, mask]
-    room = 64 * (keys + value_features + features) + 4096
-    planner.emit(Kind.ATTENTION, make, reads, out, scratch=min(room, 65_536))
+    needed = c.Attention(features=features, value_features=value_features)
+    planner.emit(Kind.ATTENTION, make, reads, out, scratch=needed.scratch)
     return out
 
 

@@ -24,7 +24,7 @@ MOST_COLUMNS = 2**16
 """Columns that a matrix of slices can have."""
 TILE = 16
 """Vectors of a tile: enough to hide the loads of weights, few enough for inputs to stay near."""
-WIDEST = {0: 6, 1: 6, 2: 28}
+WIDEST = {0: 6, 1: 6, 2: 28, 3: 6, 4: 6}
 """Vectors that fit into the registers, by variant."""
 DENSE = 0.7
 """Kept weights from which a matrix without zeros in its kernel is faster."""
