@@ -93,7 +93,24 @@ def tokens_network():
     return n.Network(nodes, (mean, ids))
 
 
-CASES = {"images": images_network(), "tokens": tokens_network()}
+def sequences_network(images=1, cell="lstm"):
+    """A recurrent layer, backwards."""
+    gates = {"lstm": 4, "gru": 3}[cell]
+    x = n.Input(shape=(images, 5, 6), index=0)
+    sums = linear(x, gates * 8)
+    weight, bias = sparse(gates * 8, 8), np.ones(gates * 8, np.float32)
+    y = n.Recurrent(
+        inputs=(sums,), shape=(images, 5, 8), cell=cell, weight=weight, bias=bias, reverse=True
+    )
+    return n.Network((x, sums, y), (y,))
+
+
+CASES = {
+    "images": images_network(),
+    "tokens": tokens_network(),
+    "one sequence": sequences_network(),
+    "sequences": sequences_network(20, "gru"),
+}
 every_case = pytest.mark.parametrize("network", CASES.values(), ids=CASES)
 
 

@@ -11,7 +11,9 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree
 
-from .planned import Planned
+from sparsegate_runtime.engine import Span
+
+from .planned import TYPES, Cost, Planned
 
 SIZES = (1, 4)
 """Images of a group that are tried, besides all of the batch."""
@@ -30,6 +32,22 @@ class Grouped:
     def __call__(self, leaves: Sequence[Any]) -> Any:
         """The outputs for the whole batch."""
         return self.plan(leaves, self.groups)
+
+    def spans(self, leaves: Sequence[Any]) -> list[Span]:
+        """What every step takes, one group after the other."""
+        return self.plan.spans(leaves, self.groups)
+
+    def costs(self, leaves: Sequence[Any]) -> list[Cost]:
+        """What every layer takes for the whole batch."""
+        return self.plan.costs(leaves, self.groups)
+
+    def zeros(self) -> list[Tensor]:
+        """Inputs of the right shapes and types, all zero, in the order of the plan's inputs."""
+        made = []
+        for one in self.plan.inputs:
+            shape = one.shape if self.groups == 1 else (self.groups * one.shape[0], *one.shape[1:])
+            made.append(torch.zeros(shape, dtype=TYPES[one.kind]))
+        return made
 
 
 def fastest(plan: Callable[[Any], Planned], given: Any) -> Grouped:

@@ -1,6 +1,7 @@
 """Plans networks and lays out weights and memory for the C kernels."""
 
 from . import network
+from .functions import Function
 from .image import image_of
 from .image_parts import INSTRUCTION_SETS
 from .loaded import Image, Signature
@@ -18,9 +19,10 @@ from .matrix import (
     spread,
 )
 from .memory import aligned, scratch
+from .peak import peak
 from .plan import Memory, Plan, run_arrays
 from .planner import UnplannedError
-from .structures import Function
+from .spans import Span, chrome_trace
 from .tensor import Tensor
 
 __all__ = [
@@ -38,13 +40,16 @@ __all__ = [
     "Rows",
     "Signature",
     "Slices",
+    "Span",
     "Tensor",
     "UnplannedError",
     "Weights",
     "aligned",
+    "chrome_trace",
     "columns_in_block",
     "image_of",
     "network",
+    "peak",
     "run_arrays",
     "scratch",
     "spread",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from . import structures as c
 from .borders import Borders
 from .fuse import absorbed, groups
 from .network import Network, Node
+from .pending import Pending
 from .structures import Kind
 from .tensor import (
     SLACK,
@@ -25,26 +25,6 @@ from .tensor import (
     rounded,
     spaced,
 )
-
-
-@dataclass(eq=False)
-class Pending:
-    """An operation whose buffers are known, but not yet where they lie."""
-
-    kind: Kind | None
-    """None for an operation that the caller runs."""
-    make: Callable[[], c.Structure]
-    reads: tuple[Buffer, ...]
-    writes: tuple[Buffer, ...]
-    extent: int = 0
-    """Positions that steps may divide; 0 for operations that run whole."""
-    reach: tuple[int, int] = (0, 0)
-    """How far before and after a position it reads."""
-    name: str = ""
-    scratch: int = 0
-    external: n.External | None = None
-    tensors: tuple[Tensor, ...] = ()
-    """What an operation of the caller reads."""
 
 
 class Planner:

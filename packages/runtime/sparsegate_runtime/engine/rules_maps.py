@@ -9,9 +9,10 @@ import numpy as np
 
 from . import network as n
 from . import structures as c
+from .functions import Function
 from .fuse import Group, compiled
 from .planner import Planner, merged, view_of
-from .structures import Function, Kind
+from .structures import Kind
 from .sums import Sums, emit, sums_of
 from .tensor import Positions, Tensor
 

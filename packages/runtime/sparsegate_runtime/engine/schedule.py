@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .planner import Pending
+from .pending import Pending
 from .structures import Kind
 from .tensor import Buffer, rounded
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from . import network as n
 from . import structures as c
 from .borders import reads_in_place
+from .kept import entries, num_kept
 from .matrix import Rows, Slices, Weights, columns_in_block
 from .planner import Planner
 from .structures import Kind
@@ -56,10 +57,14 @@ class Sums:
     groups: int = 1
 
     @property
-    def weight(self) -> NDArray[np.float32]:
-        """The matrix: [rows, columns]."""
-        flat: NDArray[np.float32] = self.node.weight.reshape(len(self.node.weight), -1)
-        return flat
+    def num_rows(self) -> int:
+        """Rows of the matrix."""
+        return len(self.node.weight)
+
+    @property
+    def num_columns(self) -> int:
+        """Columns of the matrix."""
+        return int(self.node.weight.size) // max(1, self.num_rows)
 
     @property
     def reach(self) -> tuple[int, int]:
@@ -96,11 +101,11 @@ def emit(
         assert positions is not None
         mask = positions.inside(sums.extent)
         sums.out.buffer.is_clean = True
-    kept = np.count_nonzero(sums.weight) / max(1, sums.weight.size)
-    is_few = _is_few(sums.extent, sums.weight.shape[1], sums.groups)
+    columns, kept = sums.num_columns, num_kept(sums.node.weight)
+    is_few = _is_few(sums.extent, columns, sums.groups)
     if is_few and not sums.taps.offset.any():
-        make, kind, scratch = _matrix_vector(sums), Kind.MATRIX_VECTOR, sums.weight.shape[1] + 16
-    elif kept >= DENSE and sums.groups == 1 and sums.weight.shape[1] > 1:
+        make, kind, scratch = _matrix_vector(sums), Kind.MATRIX_VECTOR, columns + 16
+    elif kept >= DENSE * sums.num_rows * columns and sums.groups == 1 and columns > 1:
         make, kind, scratch = _dense(sums), Kind.DENSE_MULTIPLY, 0
     else:
         make, kind, scratch = _multiply(planner, sums), Kind.MULTIPLY, 0
@@ -128,6 +133,7 @@ def emit(
         reach=sums.reach,
         name=sums.node.name,
         scratch=scratch,
+        work=2.0 * kept * prod(sums.out.shape) / max(1, sums.out.shape[sums.out_channel]),
     )
     if clean:
         planner.clear_lead(sums.out, sums.out_channel)
@@ -164,7 +170,7 @@ def _pointwise_layer(
     groups = node.groups if isinstance(node, n.Conv) else 1
     few = _is_few(extent, node.weight.size // max(1, len(node.weight)), groups)
     out = planner.allocate(node.shape, channel, source, extent, tight=few)
-    columns = node.weight.reshape(len(node.weight), -1).shape[1]
+    columns = node.weight.size // max(1, len(node.weight))
     zero = np.zeros(columns, np.int64)
     return Sums(node, source, channel, out, channel, extent, Taps(np.arange(columns), zero), groups)
 
@@ -225,7 +231,7 @@ def _taps(node: n.Conv, offsets: NDArray[np.int64]) -> Taps:
 
 def _columns(sums: Sums, row: NDArray[np.int64], column: NDArray[np.int64]) -> Any:
     """The offset in floats and the channel within its group of each weight."""
-    group = row // max(1, len(sums.weight) // sums.groups)
+    group = row // max(1, sums.num_rows // sums.groups)
     channels = sums.source.shape[sums.source_channel] // sums.groups
     channel = sums.taps.channel[column]
     stride = sums.source.strides[sums.source_channel]
@@ -233,21 +239,20 @@ def _columns(sums: Sums, row: NDArray[np.int64], column: NDArray[np.int64]) -> A
 
 
 def _multiply(planner: Planner, sums: Sums) -> Callable[[], c.Structure]:
-    weight = sums.weight
-    row, column = np.nonzero(weight)
+    row, column, value = entries(sums.node.weight)
     reach = 4 * sum(sums.reach)
     channels = int(sums.taps.channel.max(initial=0)) + 1
     tile = min(TILE, WIDEST[planner.variant])
     offset, channel = _columns(sums, row, column)
-    near = columns_in_block(len(row), len(weight), channels, 64 * tile + reach)
-    weights = Weights(row, column, weight[row, column], len(weight))
+    near = columns_in_block(len(row), sums.num_rows, channels, 64 * tile + reach)
+    weights = Weights(row, column, value, sums.num_rows)
     rows = Rows.of(weights, 4 * offset, channel // near)
     work = weights.before_row
     bias = _bias(sums)
 
     def make() -> c.Structure:
         made = c.Multiply(
-            len(weight),
+            sums.num_rows,
             rows.as_c(),
             bias.ctypes.data,
             work.ctypes.data,
@@ -264,7 +269,7 @@ def _multiply(planner: Planner, sums: Sums) -> Callable[[], c.Structure]:
 
 def _bias(sums: Sums) -> NDArray[np.float32]:
     if sums.node.bias is None:
-        return np.zeros(len(sums.weight), np.float32)
+        return np.zeros(sums.num_rows, np.float32)
     return np.ascontiguousarray(sums.node.bias, np.float32)
 
 
@@ -273,7 +278,7 @@ GROUP = 4
 
 
 def _dense(sums: Sums) -> Callable[[], c.Structure]:
-    weight = sums.weight
+    weight = np.asarray(sums.node.weight).reshape(sums.num_rows, sums.num_columns)
     columns = np.arange(weight.shape[1])
     offset, _ = _columns(sums, np.zeros(len(columns), np.int64), columns)
     offsets = (4 * offset).astype(np.int32)
@@ -304,14 +309,14 @@ def _dense(sums: Sums) -> Callable[[], c.Structure]:
 
 
 def _matrix_vector(sums: Sums) -> Callable[[], c.Structure]:
-    row, column = np.nonzero(sums.weight)
-    weights = Weights(row, column, sums.weight[row, column], len(sums.weight))
+    row, column, value = entries(sums.node.weight)
+    weights = Weights(row, column, value, sums.num_rows)
     slices, bias = Slices.of(weights), _bias(sums)
 
     def make() -> c.Structure:
         made = c.MatrixVector(
-            len(sums.weight),
-            sums.weight.shape[1],
+            sums.num_rows,
+            sums.num_columns,
             slices.as_c(),
             bias.ctypes.data,
             sums.source.place(sums.source_channel),

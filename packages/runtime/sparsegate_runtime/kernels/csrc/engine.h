@@ -239,11 +239,26 @@ typedef struct {
     int64_t feature; /* distance between features in out */
 } Embedding;
 
+/* ---- recurrent layers ---- */
+
+/* All steps of a recurrent layer from a state of zeros: the input's part of the sums was computed before. Gates and
+ * cells are those of recurrent.h. `rows` is used for sixteen images at a time, `slices` for one. */
+typedef struct {
+    int64_t cell, hidden, num_rows; /* num_rows: gates * hidden */
+    int64_t steps, images, reverse, single;
+    Rows rows;
+    Slices slices;
+    WIDE_POINTER(const float, bias); /* [num_rows] */
+    View in;           /* strides: image, step; the sums of a step are neighbours */
+    View out;          /* likewise, for the units */
+} RecurrentSteps;
+
 /* ---- programs ---- */
 
 enum Kind {
     OP_POINTWISE, OP_MULTIPLY, OP_DENSE_MULTIPLY, OP_MATRIX_VECTOR, OP_MATRIX_MULTIPLY, OP_ATTENTION, OP_CHANNEL_NORM,
-    OP_GROUP_NORM, OP_SOFTMAX, OP_REDUCE, OP_COPY, OP_FILL, OP_PHASES, OP_POOL, OP_UPSAMPLE, OP_EMBEDDING, OP_NUM_KINDS
+    OP_GROUP_NORM, OP_SOFTMAX, OP_REDUCE, OP_COPY, OP_FILL, OP_PHASES, OP_POOL, OP_UPSAMPLE, OP_EMBEDDING,
+    OP_RECURRENT, OP_NUM_KINDS
 };
 
 typedef struct {

@@ -351,6 +351,53 @@ static void check_embedding(Check *check, Embedding *of)
     touch(check, of->out.buffer, out, WRITE, 4);
 }
 
+/* ---- recurrent layers ---- */
+
+static void check_panel(Check *check, Rows *rows, int64_t num_rows, int64_t hidden)
+{
+    require(check, rows->num_blocks == 1);
+    POINT(check, rows->start, num_rows + 1);
+    if (check->error)
+        return;
+    const int64_t count = rows->start[num_rows];
+    check_rising(check, rows->start, num_rows + 1, count);
+    POINT(check, rows->offset, count);
+    POINT(check, rows->value, count);
+    check_indices(check, rows->offset, count, 0, 4 * LANES * (hidden - 1));
+}
+
+/* Units of every image and step, which are neighbours. */
+static void touch_units(Check *check, const View *view, const int64_t *shape, enum Use use)
+{
+    Range range = range_at(check, view->offset);
+    dims_along(check, &range, view, shape, 2);
+    along(check, &range, 1, 0, shape[2]);
+    touch(check, view->buffer, range, use, 4);
+}
+
+static void check_recurrent(Check *check, RecurrentSteps *of)
+{
+    static const int64_t gates[] = {1, 1, 4, 3}; /* by the cells of recurrent.h */
+    const int64_t lanes = of->single ? 1 : LANES;
+    require(check, of->cell >= 0 && of->cell < 4);
+    require(check, of->hidden >= 1 && of->hidden < 1 << 24); /* offsets have 32 bits */
+    check_size(check, of->steps, 0);
+    check_size(check, of->images, 0);
+    if (check->error)
+        return;
+    const int64_t in[] = {of->images, of->steps, of->num_rows}, out[] = {of->images, of->steps, of->hidden};
+    require(check, of->num_rows == gates[of->cell] * of->hidden);
+    if (of->single)
+        check_slices(check, &of->slices, of->num_rows, of->hidden);
+    else
+        check_panel(check, &of->rows, of->num_rows, of->hidden);
+    POINT(check, of->bias, of->num_rows);
+    touch_units(check, &of->in, in, READ_EXACT);
+    touch_units(check, &of->out, out, WRITE);
+    if (lanes * (4 * of->hidden + 2 * of->num_rows) + 8 * SLACK > check->header->scratch)
+        wrong(check, IMAGE_SCRATCH);
+}
+
 /* ---- all kinds ---- */
 
 int64_t sg_structure_size(int64_t kind)
@@ -362,6 +409,7 @@ int64_t sg_structure_size(int64_t kind)
         [OP_CHANNEL_NORM] = sizeof(ChannelNorm), [OP_GROUP_NORM] = sizeof(GroupNorm), [OP_SOFTMAX] = sizeof(Softmax),
         [OP_REDUCE] = sizeof(Reduce), [OP_COPY] = sizeof(Copy), [OP_FILL] = sizeof(Fill), [OP_PHASES] = sizeof(Phases),
         [OP_POOL] = sizeof(Pool), [OP_UPSAMPLE] = sizeof(Upsample), [OP_EMBEDDING] = sizeof(Embedding),
+        [OP_RECURRENT] = sizeof(RecurrentSteps),
     };
     return kind >= 0 && kind < OP_NUM_KINDS ? sizes[kind] : 0;
 }
@@ -396,6 +444,7 @@ int64_t sg_check_structure(Check *check, int64_t kind, void *of, Pointwise *then
     case OP_POOL: check_pool(check, of); break;
     case OP_UPSAMPLE: check_upsample(check, of); break;
     case OP_EMBEDDING: check_embedding(check, of); break;
+    case OP_RECURRENT: check_recurrent(check, of); break;
     default: wrong(check, IMAGE_KIND);
     }
     return check->error;
