@@ -12,10 +12,17 @@ from numpy.typing import NDArray
 
 from sparsegate_runtime.kernels import KERNELS
 
-from . import rules_attention, rules_layers, rules_maps, rules_moves, rules_norms
+from . import (
+    rules_attention,
+    rules_layers,
+    rules_maps,
+    rules_moves,
+    rules_norms,
+    rules_recurrent,
+)
 from . import structures as c
 from .memory import aligned
-from .network import External, Network
+from .network import External, Input, Network
 from .pending import Pending
 from .planner import Planner, UnplannedError
 from .program import Operation, Program
@@ -29,6 +36,7 @@ RULES = {
     **rules_maps.RULES,
     **rules_moves.RULES,
     **rules_norms.RULES,
+    **rules_recurrent.RULES,
 }
 
 Call = Callable[[External, Sequence[Tensor], "Memory"], int]
@@ -50,8 +58,10 @@ class Plan:
             raise UnplannedError("the C kernels were not built")
         self.variant = KERNELS.sg_variant() if variant is None else variant
         planner = Planner(network, RULES, variant=self.variant, side_by_side=side_by_side)
+        self.side_by_side = side_by_side
         self.pending: tuple[Pending, ...] = tuple(planner.pending)
         self.inputs, self.outputs = planner.inputs, planner.outputs
+        self.given = tuple(node for node in network.nodes if isinstance(node, Input))
         self.buffers = planner.slots.buffers
         self.arena = place(planner.pending, [one.buffer for one in planner.outputs]) + SLACK
         steps, self.pieces = steps_of(planner.pending, band)

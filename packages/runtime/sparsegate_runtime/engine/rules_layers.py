@@ -105,7 +105,7 @@ def _phase_weights(
     size = (high[0] - low[0] + 1, high[1] - low[1] + 1)
     each = inputs // node.groups
     made = np.zeros((node.groups, outputs, *node.stride, each, *size), np.float32)
-    grouped = node.weight.reshape(node.groups, each, outputs, *node.weight.shape[2:])
+    grouped = np.asarray(node.weight).reshape(node.groups, each, outputs, *node.weight.shape[2:])
     for y, one in enumerate(lines):
         for x, other in enumerate(pixels):
             for tap_y, shift_y in zip(one.taps, one.shifts, strict=True):

@@ -9,10 +9,11 @@ import numpy as np
 
 from . import network as n
 from . import structures as c
+from .functions import Function
 from .fuse import Group, compiled
 from .layout import Written
 from .planner import Planner, merged, view_of
-from .structures import Function, Kind
+from .structures import Kind
 from .sums import Sums, emit, sums_of
 from .tensor import LANES, Positions, Tensor
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from . import network as n
 from . import structures as c
 from .borders import reads_in_place
+from .kept import entries, num_kept
 from .layout import InLines
 from .matrix import Rows, Slices, Weights, columns_in_block
 from .planner import Planner
@@ -25,7 +26,7 @@ MOST_COLUMNS = 2**16
 """Columns that a matrix of slices can have."""
 TILE = 16
 """Vectors of a tile: enough to hide the loads of weights, few enough for inputs to stay near."""
-WIDEST = {0: 6, 1: 6, 2: 28}
+WIDEST = {0: 6, 1: 6, 2: 28, 3: 6, 4: 6}
 """Vectors that fit into the registers, by variant."""
 DENSE = 0.7
 """Kept weights from which a matrix without zeros in its kernel is faster."""
@@ -59,10 +60,14 @@ class Sums:
     """Where strided layers on images side by side read: `Apart` of engine.h."""
 
     @property
-    def weight(self) -> NDArray[np.float32]:
-        """The matrix: [rows, columns]."""
-        flat: NDArray[np.float32] = self.node.weight.reshape(len(self.node.weight), -1)
-        return flat
+    def num_rows(self) -> int:
+        """Rows of the matrix."""
+        return len(self.node.weight)
+
+    @property
+    def num_columns(self) -> int:
+        """Columns of the matrix."""
+        return int(self.node.weight.size) // max(1, self.num_rows)
 
     @property
     def reach(self) -> tuple[int, int]:
@@ -95,12 +100,12 @@ def emit(
     """Adds the product, by the kernel that suits it."""
     written = planner.layout.written(sums.out, sums.out_channel, border, line=sums.apart[0])
     mask = written.mask
-    num_kept = np.count_nonzero(sums.weight)
-    kept = num_kept / max(1, sums.weight.size)
-    is_few = _is_few(sums.extent, sums.weight.shape[1], sums.groups)
+    columns, kept = sums.num_columns, num_kept(sums.node.weight)
+    is_few = _is_few(sums.extent, columns, sums.groups)
+    is_plain = sums.groups == 1 and columns > 1 and not sums.apart[0]
     if is_few and not sums.taps.offset.any():
-        make, kind, scratch = _matrix_vector(sums), Kind.MATRIX_VECTOR, sums.weight.shape[1] + 16
-    elif kept >= DENSE and sums.groups == 1 and sums.weight.shape[1] > 1 and not sums.apart[0]:
+        make, kind, scratch = _matrix_vector(sums), Kind.MATRIX_VECTOR, columns + 16
+    elif kept >= DENSE * sums.num_rows * columns and is_plain:
         make, kind, scratch = _dense(sums), Kind.DENSE_MULTIPLY, 0
     else:
         make, kind, scratch = _multiply(planner, sums), Kind.MULTIPLY, 0
@@ -129,7 +134,7 @@ def emit(
         reach=sums.reach,
         name=sums.node.name,
         scratch=scratch,
-        work=2.0 * num_kept * prod(sums.out.shape) / max(1, sums.out.shape[sums.out_channel]),
+        work=2.0 * kept * prod(sums.out.shape) / max(1, sums.out.shape[sums.out_channel]),
     )
 
 
@@ -164,7 +169,7 @@ def _pointwise_layer(
     groups = node.groups if isinstance(node, n.Conv) else 1
     few = _is_few(extent, node.weight.size // max(1, len(node.weight)), groups)
     out = planner.allocate(node.shape, channel, source, extent, tight=few)
-    columns = node.weight.reshape(len(node.weight), -1).shape[1]
+    columns = node.weight.size // max(1, len(node.weight))
     zero = np.zeros(columns, np.int64)
     return Sums(node, source, channel, out, channel, extent, Taps(np.arange(columns), zero), groups)
 
@@ -225,7 +230,7 @@ def _taps(node: n.Conv, offsets: NDArray[np.int64]) -> Taps:
 
 def _columns(sums: Sums, row: NDArray[np.int64], column: NDArray[np.int64]) -> Any:
     """The offset in floats and the channel within its group of each weight."""
-    group = row // max(1, len(sums.weight) // sums.groups)
+    group = row // max(1, sums.num_rows // sums.groups)
     channels = sums.source.shape[sums.source_channel] // sums.groups
     channel = sums.taps.channel[column]
     stride = sums.source.strides[sums.source_channel]
@@ -233,20 +238,19 @@ def _columns(sums: Sums, row: NDArray[np.int64], column: NDArray[np.int64]) -> A
 
 
 def _multiply(planner: Planner, sums: Sums) -> Callable[[], c.Structure]:
-    weight = sums.weight
-    row, column = np.nonzero(weight)
+    row, column, value = entries(sums.node.weight)
     channels = int(sums.taps.channel.max(initial=0)) + 1
     tile = min(TILE, WIDEST[planner.variant])
     offset, channel = _columns(sums, row, column)
-    near = columns_in_block(len(row), len(weight), channels, _bytes_of_tile(sums, tile))
-    weights = Weights(row, column, weight[row, column], len(weight))
+    near = columns_in_block(len(row), sums.num_rows, channels, _bytes_of_tile(sums, tile))
+    weights = Weights(row, column, value, sums.num_rows)
     rows = Rows.of(weights, 4 * offset, channel // near)
     work = weights.before_row
     bias = _bias(sums)
 
     def make() -> c.Structure:
         made = c.Multiply(
-            len(weight),
+            sums.num_rows,
             rows.as_c(),
             bias.ctypes.data,
             work.ctypes.data,
@@ -275,7 +279,7 @@ def _bytes_of_tile(sums: Sums, tile: int) -> int:
 
 def _bias(sums: Sums) -> NDArray[np.float32]:
     if sums.node.bias is None:
-        return np.zeros(len(sums.weight), np.float32)
+        return np.zeros(sums.num_rows, np.float32)
     return np.ascontiguousarray(sums.node.bias, np.float32)
 
 
@@ -284,7 +288,7 @@ GROUP = 4
 
 
 def _dense(sums: Sums) -> Callable[[], c.Structure]:
-    weight = sums.weight
+    weight = np.asarray(sums.node.weight).reshape(sums.num_rows, sums.num_columns)
     columns = np.arange(weight.shape[1])
     offset, _ = _columns(sums, np.zeros(len(columns), np.int64), columns)
     offsets = (4 * offset).astype(np.int32)
@@ -315,14 +319,14 @@ def _dense(sums: Sums) -> Callable[[], c.Structure]:
 
 
 def _matrix_vector(sums: Sums) -> Callable[[], c.Structure]:
-    row, column = np.nonzero(sums.weight)
-    weights = Weights(row, column, sums.weight[row, column], len(sums.weight))
+    row, column, value = entries(sums.node.weight)
+    weights = Weights(row, column, value, sums.num_rows)
     slices, bias = Slices.of(weights), _bias(sums)
 
     def make() -> c.Structure:
         made = c.MatrixVector(
-            len(sums.weight),
-            sums.weight.shape[1],
+            sums.num_rows,
+            sums.num_columns,
             slices.as_c(),
             bias.ctypes.data,
             sums.source.place(sums.source_channel),

@@ -59,7 +59,7 @@ typedef struct {
     int64_t num_inputs, num_code, result;
     View in[MOST_INPUTS], out;
     Instruction code[MOST_CODE];
-    const int32_t *inside;
+    WIDE_POINTER(const int32_t, inside);
 } Pointwise;
 
 /* ---- products with matrices ---- */
@@ -70,8 +70,8 @@ typedef struct {
 typedef struct {
     float least; /* -infinity for no bound */
     int32_t unused;
-    const int32_t *inside;
-    const Pointwise *then;
+    WIDE_POINTER(const int32_t, inside);
+    WIDE_POINTER(const Pointwise, then);
 } Finish;
 
 /* How positions of out lie in the input of a strided operation on images that lie side by side, sixteen to a pixel:
@@ -85,8 +85,8 @@ typedef struct {
 typedef struct {
     int64_t num_rows;
     Rows rows;           /* offsets in bytes from position p of channel 0 */
-    const float *bias;   /* [num_rows] */
-    const int64_t *work; /* [num_rows + 1] weights before a row, to share the rows among threads */
+    WIDE_POINTER(const float, bias);   /* [num_rows] */
+    WIDE_POINTER(const int64_t, work); /* [num_rows + 1] weights before a row, to share the rows among threads */
     Place in, out;
     Finish finish;
     int64_t tile;        /* vectors of a tile; at most the processor's most */
@@ -97,9 +97,9 @@ typedef struct {
  * `group` rows and each input k: `group` weights next to each other, zero beyond the last row. */
 typedef struct {
     int64_t num_rows, num_inputs, group;
-    const int32_t *offset; /* [num_inputs] bytes, as in Rows */
-    const float *weight;   /* [ceil(num_rows / group)][num_inputs][group] */
-    const float *bias;
+    WIDE_POINTER(const int32_t, offset); /* [num_inputs] bytes, as in Rows */
+    WIDE_POINTER(const float, weight);   /* [ceil(num_rows / group)][num_inputs][group] */
+    WIDE_POINTER(const float, bias);
     Place in, out;
     Finish finish;
     int64_t block;         /* inputs whose vectors fit into the first cache together */
@@ -109,7 +109,7 @@ typedef struct {
 typedef struct {
     int64_t num_rows, num_inputs;
     Slices slices;
-    const float *bias;
+    WIDE_POINTER(const float, bias);
     Place in, out;
     int64_t in_position, out_position; /* distance between positions, in floats */
     Finish finish;                     /* then applies to [rows][positions] afterwards */
@@ -155,9 +155,10 @@ typedef struct {
     int64_t channels, rms;
     float eps;
     int32_t unused;
-    const float *weight, *bias; /* [channels] */
+    WIDE_POINTER(const float, weight);
+    WIDE_POINTER(const float, bias); /* [channels] */
     Place in, out;
-    const int32_t *inside;
+    WIDE_POINTER(const int32_t, inside);
 } ChannelNorm;
 
 /* Group norm: over channels / groups channels and all positions (lines x width) of an image. strides of in and out:
@@ -166,7 +167,8 @@ typedef struct {
     int64_t images, channels, groups, lines, width;
     float eps;
     int32_t unused;
-    const float *weight, *bias; /* [channels], or NULL */
+    WIDE_POINTER(const float, weight);
+    WIDE_POINTER(const float, bias); /* [channels], or NULL */
     View in, out;
 } GroupNorm;
 
@@ -218,10 +220,10 @@ typedef struct {
  * reciprocal counts), else 1 / taps. */
 typedef struct {
     int64_t channels, taps, largest;
-    const int32_t *offset; /* bytes, may be negative */
-    const float *scale;    /* [positions] or NULL */
+    WIDE_POINTER(const int32_t, offset); /* bytes, may be negative */
+    WIDE_POINTER(const float, scale);    /* [positions] or NULL */
     Place in, out;
-    const int32_t *inside;
+    WIDE_POINTER(const int32_t, inside);
     Apart apart;
 } Pool;
 
@@ -230,32 +232,49 @@ typedef struct {
 typedef struct {
     int64_t images, channels, out_height, out_width;
     View in, out;
-    const int32_t *line0, *line1;   /* [out_height] */
-    const float *line_weight;       /* [out_height] of line1 */
-    const int32_t *pixel0, *pixel1; /* [out_width] */
-    const float *pixel_weight;
+    WIDE_POINTER(const int32_t, line0);
+    WIDE_POINTER(const int32_t, line1);   /* [out_height] */
+    WIDE_POINTER(const float, line_weight);       /* [out_height] of line1 */
+    WIDE_POINTER(const int32_t, pixel0);
+    WIDE_POINTER(const int32_t, pixel1); /* [out_width] */
+    WIDE_POINTER(const float, pixel_weight);
 } Upsample;
 
 /* out[feature][position] = table[id[position]][feature], for 64-bit ids of any strides; an id outside is an error. */
 typedef struct {
     int64_t rows, features;
-    const float *table; /* [rows][features] */
+    WIDE_POINTER(const float, table); /* [rows][features] */
     int64_t dims, shape[MOST_DIMS];
     View id;  /* strides in elements of 8 bytes; offset too */
     View out; /* strides of the same dimensions; `feature` below */
     int64_t feature; /* distance between features in out */
 } Embedding;
 
+/* ---- recurrent layers ---- */
+
+/* All steps of a recurrent layer from a state of zeros: the input's part of the sums was computed before. Gates and
+ * cells are those of recurrent.h. `rows` is used for sixteen images at a time, `slices` for one. */
+typedef struct {
+    int64_t cell, hidden, num_rows; /* num_rows: gates * hidden */
+    int64_t steps, images, reverse, single;
+    Rows rows;
+    Slices slices;
+    WIDE_POINTER(const float, bias); /* [num_rows] */
+    View in;           /* strides: image, step; the sums of a step are neighbours */
+    View out;          /* likewise, for the units */
+} RecurrentSteps;
+
 /* ---- programs ---- */
 
 enum Kind {
     OP_POINTWISE, OP_MULTIPLY, OP_DENSE_MULTIPLY, OP_MATRIX_VECTOR, OP_MATRIX_MULTIPLY, OP_ATTENTION, OP_CHANNEL_NORM,
-    OP_GROUP_NORM, OP_SOFTMAX, OP_REDUCE, OP_COPY, OP_FILL, OP_PHASES, OP_POOL, OP_UPSAMPLE, OP_EMBEDDING, OP_NUM_KINDS
+    OP_GROUP_NORM, OP_SOFTMAX, OP_REDUCE, OP_COPY, OP_FILL, OP_PHASES, OP_POOL, OP_UPSAMPLE, OP_EMBEDDING,
+    OP_RECURRENT, OP_NUM_KINDS
 };
 
 typedef struct {
     int64_t kind;
-    const void *of; /* the structure of this kind */
+    WIDE_POINTER(const void, of); /* the structure of this kind */
 } Operation;
 
 typedef struct {
@@ -263,8 +282,8 @@ typedef struct {
 } Step;
 
 typedef struct {
-    const Operation *operations;
-    const Step *steps;
+    WIDE_POINTER(const Operation, operations);
+    WIDE_POINTER(const Step, steps);
     int64_t num_steps;
     int64_t scratch; /* floats that one thread's operations need beside the arena */
 } Program;
