@@ -76,8 +76,10 @@ def test_a_death_spreads_to_both_sides():
     # 2 -> 2 -> 2 -> 1: the middle's unit 1 reads only unit 1 before it, which reads nothing. So it is the constant
     # 6 = 2 + 4 * 1, for the last bias. Nobody reads the middle's unit 0, so all that is left is the last bias.
     model = nn.Sequential(
-        *(linear([[1, 1], [0, 0]], [1, 1]), nn.ReLU()),
-        *(linear([[5, 0], [0, 4]], [2, 2]), nn.ReLU()),
+        linear([[1, 1], [0, 0]], [1, 1]),
+        nn.ReLU(),
+        linear([[5, 0], [0, 4]], [2, 2]),
+        nn.ReLU(),
         linear([[0, 1]], [3]),
     )
     removed = assert_removal_changes_nothing(model, torch.zeros(1, 2))

@@ -1,7 +1,8 @@
 """Runs networks with zeros: every layer dense or sparse, whichever was measured to be faster on this machine."""
 
 from .any_model import choice_of, sparse
-from .chain import VARIANT, Chain, Layer
+from .chain import VARIANT, Chain
+from .chain_layer import ChainLayer
 from .choice import Choice, LayerChoice, load_choices, save_choices
 from .cuda.linear import PackedLinear, pack
 from .measure import interleaved, samples
@@ -12,8 +13,8 @@ __all__ = [
     "VARIANT",
     "Call",
     "Chain",
+    "ChainLayer",
     "Choice",
-    "Layer",
     "LayerChoice",
     "PackedLinear",
     "Rule",

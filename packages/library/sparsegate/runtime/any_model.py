@@ -20,7 +20,7 @@ from .measure import interleaved
 from .modules import Swap, duplicated, sparse_form, swapped
 from .network import SparseNetwork, check_ordinary
 from .network import sparse as sparse_network
-from .planned import Planned
+from .report import engine_table
 
 SECONDS = 0.5
 """Time for the comparison of a captured network with a swapped one."""
@@ -140,9 +140,12 @@ def _by_engine(
             times = interleaved(ways, seconds=SECONDS)
             if times["swapped"] < times["engine"]:
                 return None
-    text = engine_table(plan, report, plan.times(torch.utils._pytree.tree_leaves((args, kwargs))))
+    costs = chosen.costs(torch.utils._pytree.tree_leaves((args, kwargs)))
+    text = engine_table(plan, report, costs)
     made.extra_repr = partial(str, text)  # type: ignore[method-assign]
     made.__dict__["sparsegate_choice"] = _as_choice(report)
+    if not hasattr(made, "trace"):
+        made.__dict__["trace"] = forward.trace
     return made
 
 
@@ -170,28 +173,6 @@ def _fastest(example: Tensor, planned: nn.Module, other: nn.Module) -> nn.Module
         ways = {"engine": partial(planned, example), "other": partial(other, example)}
         times = interleaved(ways, seconds=SECONDS)
     return planned if times["engine"] < times["other"] else other
-
-
-def engine_table(plan: Planned, report: Sequence[Swap], times: Mapping[str, float]) -> str:
-    """A line for each layer: its zeros, its time; then what else takes time, and what torch runs."""
-    total = sum(times.values()) or 1.0
-    zeros = {change.name: change for change in report}
-    rows: list[tuple[str, ...]] = [("layer", "kind", "zeros", "time", "share")]
-    for name, spent in times.items():
-        change = zeros.get(name)
-        kind, empty = (change.kind, f"{change.sparsity:.1%}") if change else ("", "")
-        rows.append((name, kind, empty, f"{spent:.3f} ms", f"{spent / total:.1%}"))
-    widths = [max(len(row[index]) for row in rows) for index in range(5)]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
-    missing = [name for name in zeros if name not in times]
-    if missing:
-        lines.append(f"part of other layers, or not reached: {', '.join(missing)}")
-    if plan.left:
-        lines.append(f"by torch, which the engine cannot run: {', '.join(sorted(set(plan.left)))}")
-    return "\n".join(lines)
 
 
 def _swapped(

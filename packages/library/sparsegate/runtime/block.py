@@ -20,7 +20,7 @@ from torch.nn import functional as F
 
 from sparsegate.graph import AdaptivePool, Conv, Graph, Mean, Node, Pad, Pointwise, Pool, Slice
 
-from .chain import Layer
+from .chain_layer import ChainLayer
 from .sparsable import Piece, Unit, flattens, is_rectifier, padding_of
 
 MOST_NUMBERS = 2**24
@@ -63,20 +63,20 @@ class Block(Unit):
         return self.shortcut.source
 
     @cached_property
-    def layers(self) -> list[Layer]:
+    def layers(self) -> list[ChainLayer]:
         """The layers, each with rows and columns for what is carried."""
         *before, last = (piece.layer() for piece in self.inner)
         passing = [self._passing(layer, first=not index) for index, layer in enumerate(before)]
         return [*passing, self._adding(last)]
 
-    def _passing(self, layer: Layer, *, first: bool) -> Layer:
+    def _passing(self, layer: ChainLayer, *, first: bool) -> ChainLayer:
         """A layer with more rows, which give what is carried as it came."""
         carried, rows = self.shortcut.matrix.shape[1], len(layer.weight)
         weight, begin = _widened(layer, carried, num_more=carried, first=first)
         weight[(slice(rows, None), slice(begin, None), *_centre(layer))] = torch.eye(carried)
         return _with(layer, weight, None, relu=layer.relu)
 
-    def _adding(self, layer: Layer) -> Layer:
+    def _adding(self, layer: ChainLayer) -> ChainLayer:
         """The last layer, which adds what goes around to what its rows give."""
         matrix = self.shortcut.matrix
         weight, begin = _widened(layer, matrix.shape[1], num_more=0, first=len(self.inner) == 1)
@@ -107,11 +107,11 @@ class GlobalMean(Unit):
         return ()
 
     @property
-    def layers(self) -> list[Layer]:
+    def layers(self) -> list[ChainLayer]:
         """The convolution."""
         channels, height, width = self.shapes["in"]
         window = torch.full((channels, 1, height, width), 1 / (height * width))
-        return [Layer(window, None, (channels, height, width), groups=channels)]
+        return [ChainLayer(window, None, (channels, height, width), groups=channels)]
 
 
 def joined(pieces: Sequence[Piece], graph: Graph) -> list[Unit]:
@@ -147,7 +147,7 @@ def mean_at(node: Node, graph: Graph) -> GlobalMean | None:
     return GlobalMean(nodes, {"in": before[1:], "out": nodes[-1].shape[1:]})
 
 
-def _widened(layer: Layer, carried: int, *, num_more: int, first: bool) -> tuple[Tensor, int]:
+def _widened(layer: ChainLayer, carried: int, *, num_more: int, first: bool) -> tuple[Tensor, int]:
     """The weights with more rows, and columns for what is carried; the first layer reads it anyway."""
     rows, columns = layer.weight.shape[:2]
     more = 0 if first else carried
@@ -156,7 +156,7 @@ def _widened(layer: Layer, carried: int, *, num_more: int, first: bool) -> tuple
     return weight, 0 if first else columns
 
 
-def _with(layer: Layer, weight: Tensor, more: Tensor | None, *, relu: bool) -> Layer:
+def _with(layer: ChainLayer, weight: Tensor, more: Tensor | None, *, relu: bool) -> ChainLayer:
     """The layer with other weights, and more bias."""
     bias = weight.new_zeros(len(weight))
     for part in (layer.bias, more):
@@ -237,7 +237,7 @@ def _has_centre(conv: Conv) -> bool:
     return all(pad % step == 0 and 0 <= pad // step < size for pad, step, size in sizes)
 
 
-def _centre(layer: Layer) -> tuple[int, int]:
+def _centre(layer: ChainLayer) -> tuple[int, int]:
     """The kernel index of that weight."""
     return layer.padding[0] // layer.dilation[0], layer.padding[1] // layer.dilation[1]
 

@@ -15,7 +15,7 @@ from sparsegate.graph import Conv
 from sparsegate_runtime.engine import LANES
 from sparsegate_runtime.kernels import KERNELS
 
-from .chain import Layer
+from .chain_layer import ChainLayer
 from .sparsable import Piece
 from .winograd import Winograd, fits_winograd
 
@@ -121,7 +121,10 @@ def dense_kernels_for(piece: Piece) -> list[str]:
 def has_packing() -> bool:
     """Whether this torch can pack: it does so for its compiler, by operators that it does not promise to keep."""
     try:
-        layer, x = Layer(torch.full((1, 1, 1, 1), 3.0), None, (1, 2, 2)), torch.ones(1, 1, 2, 2)
+        layer, x = (
+            ChainLayer(torch.full((1, 1, 1, 1), 3.0), None, (1, 2, 2)),
+            torch.ones(1, 1, 2, 2),
+        )
         with torch.autocast("cpu", enabled=False):
             return torch.allclose(_onednn(layer)(x), 3 * x)
     except (AttributeError, NotImplementedError, RuntimeError, TypeError):
@@ -142,7 +145,7 @@ def _layout(x: Tensor) -> torch.memory_format:
     return torch.channels_last if x.ndim == 4 else torch.contiguous_format
 
 
-def _onednn(layer: Layer) -> Step:
+def _onednn(layer: ChainLayer) -> Step:
     """A convolution by oneDNN, without the pooling."""
     settings = (list(layer.padding), list(layer.stride), list(layer.dilation), layer.groups)
     packed = torch.ops.mkldnn._reorder_convolution_weight(layer.weight, *settings, None)

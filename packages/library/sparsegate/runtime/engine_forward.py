@@ -7,18 +7,20 @@ import inspect
 import threading
 import warnings
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.utils import _pytree
 
-from sparsegate_runtime.engine import UnplannedError
+from sparsegate_runtime.atomic import write_atomically
+from sparsegate_runtime.engine import UnplannedError, chrome_trace
 
 from .compiled import INFERENCE_ONLY
 from .grouped import Grouped, fastest
 from .modules import duplicated
-from .planned import TYPES, Planned
+from .planned import TYPES, captured
 
 MOST_PLANS = 16
 """Shapes that are planned; inputs of further shapes run by the model's own code."""
@@ -103,7 +105,41 @@ class EngineForward:
         if args and kwargs:
             raise UnplannedError("it was called with positional and keyword arguments")
         with torch.no_grad():
-            return fastest(partial(Planned.of, dense), kwargs or tuple(args))
+            return fastest(partial(captured, dense), kwargs or tuple(args))
+
+    def trace(self, path: Path | str, *args: Any, **kwargs: Any) -> None:
+        """Runs the model once, step by step on one thread, and writes a timeline in Chrome's trace format.
+
+        >>> fast.trace("trace.json")  # doctest: +SKIP
+
+        Open the file in https://ui.perfetto.dev or chrome://tracing. Every step shows its layer, its
+        kind, the positions that it computes, and its rate in GFLOP/s.
+
+        Args:
+            path: the file to write.
+            args: inputs of the model; without any, zeros in the shapes of the first plan.
+            kwargs: inputs by keyword.
+
+        Raises:
+            ValueError: the model's own code runs for these inputs, which has no steps.
+
+        """
+        leaves, structure = _flat((args, kwargs))
+        planned: Grouped | None
+        if leaves:
+            planned = self._planned(leaves, structure, args, kwargs)
+        else:
+            planned = next((one for one in self.plans.values() if one is not None), None)
+            leaves = [] if planned is None else _placed(planned)
+        if planned is None:
+            raise ValueError(
+                "expected inputs that the engine has planned, got others, which the model's own code runs; call the "
+                "model with them once and see its warning"
+            )
+        with torch.no_grad():
+            planned(leaves)
+            spans = planned.spans(leaves)
+        write_atomically(Path(path), chrome_trace(spans).encode())
 
     def _is_hooked(self) -> bool:
         """Whether a module inside has hooks, which the engine would not call."""
@@ -127,6 +163,15 @@ class EngineForward:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._begin(state["module"], state["skeleton"])
+
+
+def _placed(planned: Grouped) -> list[Any]:
+    """Zeros where the plan looks for its inputs."""
+    inputs = planned.plan.inputs
+    leaves: list[Any] = [None] * (1 + max((one.index for one in inputs), default=-1))
+    for one, value in zip(inputs, planned.zeros(), strict=True):
+        leaves[one.index] = value
+    return leaves
 
 
 def skeleton_of(model: nn.Module) -> nn.Module:

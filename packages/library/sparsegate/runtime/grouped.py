@@ -11,10 +11,13 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree
 
-from .planned import Planned
+from sparsegate.graph import Graph
+from sparsegate_runtime.engine import LANES, Span
 
-SIZES = (1, 4)
-"""Images of a group that are tried, besides all of the batch."""
+from .planned import TYPES, Cost, Planned
+
+SIZES = (4, 1)
+"""Images of a group that are tried, besides all of the batch and sixteen side by side."""
 ROUNDS = 3
 BETTER = 0.97
 """A group must take less than this share of the time of the whole batch."""
@@ -31,25 +34,41 @@ class Grouped:
         """The outputs for the whole batch."""
         return self.plan(leaves, self.groups)
 
+    def spans(self, leaves: Sequence[Any]) -> list[Span]:
+        """What every step takes, one group after the other."""
+        return self.plan.spans(leaves, self.groups)
 
-def fastest(plan: Callable[[Any], Planned], given: Any) -> Grouped:
+    def costs(self, leaves: Sequence[Any]) -> list[Cost]:
+        """What every layer takes for the whole batch."""
+        return self.plan.costs(leaves, self.groups)
+
+    def zeros(self) -> list[Tensor]:
+        """Inputs of the right shapes and types, all zero, in the order of the plan's inputs."""
+        made = []
+        for one in self.plan.inputs:
+            shape = one.shape if self.groups == 1 else (self.groups * one.shape[0], *one.shape[1:])
+            made.append(torch.zeros(shape, dtype=TYPES[one.kind]))
+        return made
+
+
+def fastest(capture: Callable[[Any], Graph], given: Any) -> Grouped:
     """The fastest of a plan for the whole batch and plans for groups of its images.
 
     Args:
-        plan: makes a plan for inputs like these: positional and keyword arguments.
+        capture: captures the model for inputs like these: positional and keyword arguments.
         given: the inputs.
 
     """
-    whole = Grouped(plan(given))
+    graph = capture(given)
+    whole = Grouped(Planned(graph))
     leaves = _pytree.tree_leaves(given)
     best, least = whole, _seconds(whole, leaves)
     batch = _batch(leaves, whole.plan)
     wanted = whole(leaves)
-    for size in SIZES:
-        if batch <= size or batch % size:
-            continue
+    for size, side_by_side in _ways(batch, has_images=whole.plan.has_images):
         try:
-            other = Grouped(plan(_first(given, size)), batch // size)
+            part = graph if size == batch else capture(_first(given, size))
+            other = Grouped(Planned(part, side_by_side=side_by_side), batch // size)
             if not _agree(other(leaves), wanted):
                 return whole  # images have an effect on others
         except ValueError:
@@ -57,7 +76,15 @@ def fastest(plan: Callable[[Any], Planned], given: Any) -> Grouped:
         seconds = _seconds(other, leaves)
         if seconds < BETTER * least:
             best, least = other, seconds
+        elif size < batch and not side_by_side:
+            break  # smaller groups read the weights still more often
     return best
+
+
+def _ways(batch: int, *, has_images: bool) -> list[tuple[int, bool]]:
+    """Sizes of groups to try, and whether the images of a group lie side by side."""
+    found = [(LANES, True)] if has_images and batch % LANES == 0 else []
+    return found + [(size, False) for size in SIZES if batch > size and batch % size == 0]
 
 
 def _batch(leaves: Sequence[Any], plan: Planned) -> int:

@@ -24,7 +24,7 @@ from sparsegate.graph import (
     layer_name,
 )
 
-from .chain import Layer
+from .chain_layer import ChainLayer
 
 CAPTURED = 1e-3
 """By how much, of the largest output, a captured model may differ from the model itself."""
@@ -50,7 +50,7 @@ class Unit(ABC):
 
     @property
     @abstractmethod
-    def layers(self) -> list[Layer]:
+    def layers(self) -> list[ChainLayer]:
         """As the kernels want them."""
 
 
@@ -91,7 +91,7 @@ class Piece(Unit):
         return (self,)
 
     @property
-    def layers(self) -> list[Layer]:
+    def layers(self) -> list[ChainLayer]:
         """As the kernels want it, alone."""
         return [self.layer()]
 
@@ -105,15 +105,15 @@ class Piece(Unit):
         scaled = weight * scale.view(-1, *[1 for _ in weight.shape[1:]])
         return scaled.to(weight.dtype), shift.to(weight.dtype)
 
-    def layer(self) -> Layer:
+    def layer(self) -> ChainLayer:
         """As the kernels want it."""
         weight, bias = self.folded()
         weight = weight.float().cpu().contiguous()
         bias = None if bias is None else bias.float().cpu()
         if isinstance(self.node, Linear):
-            return Layer(weight, bias, (prod(self.shapes["in"]), 1, 1), relu=self.relu)
+            return ChainLayer(weight, bias, (prod(self.shapes["in"]), 1, 1), relu=self.relu)
         channels, height, width = self.shapes["in"]
-        return Layer(
+        return ChainLayer(
             weight,
             bias,
             (channels, height, width),

@@ -16,7 +16,8 @@ from sparsegate.fast_call import readable
 from sparsegate_runtime.engine import LANES, LONG, POINTER, aligned, scratch
 from sparsegate_runtime.kernels import KERNELS
 
-from .chain import VARIANT, WORTH_A_THREAD, Layer
+from .chain import VARIANT, WORTH_A_THREAD
+from .chain_layer import ChainLayer
 
 PLACES = {6: np.array([0.0, 1, -1, 2, -2]), 8: np.array([0.0, 1, -1, 2, -2, 0.5, -0.5])}
 """Where polynomials are multiplied, besides infinity (Lavin and Gray 2015), by a tile's inputs in each direction; with
@@ -81,7 +82,7 @@ def _others(tile: int) -> NDArray[np.float64]:
     return np.array([np.delete(PLACES[tile], k) for k in range(tile - 1)])
 
 
-def fits_winograd(layer: Layer) -> bool:
+def fits_winograd(layer: ChainLayer) -> bool:
     """Whether the kernel can run a layer: 3 x 3 or 5 x 5 taps, next to each other, channels in sixteens."""
     if (
         layer.is_linear
@@ -97,7 +98,7 @@ def fits_winograd(layer: Layer) -> bool:
 class Winograd:
     """A convolution with its rectifier and a pool of two by two, packed; takes and gives images with channels last."""
 
-    def __init__(self, layer: Layer, tile: int) -> None:
+    def __init__(self, layer: ChainLayer, tile: int) -> None:
         assert KERNELS is not None
         (self.layer, self.tile), (rows, channels, taps, _) = (layer, tile), layer.weight.shape
         bias = torch.zeros(rows) if layer.bias is None else layer.bias.detach().float().contiguous()

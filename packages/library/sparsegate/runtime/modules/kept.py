@@ -14,7 +14,8 @@ from torch import Tensor
 
 from sparsegate_runtime.engine import LANES, Weights
 
-from ..chain import MAX_VECTORS, Chain, Layer
+from ..chain import Chain
+from ..chain_layer import MAX_VECTORS, ChainLayer
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,11 @@ class Kept:
         weight[row, self.column.long()] = self.value
         return weight.reshape(self.shape)
 
-    def layer(self, bias: Tensor | None, in_shape: tuple[int, int, int], **settings: Any) -> Layer:
+    def layer(
+        self, bias: Tensor | None, in_shape: tuple[int, int, int], **settings: Any
+    ) -> ChainLayer:
         """A layer for the kernels; it holds this matrix by row and column, not as a dense one."""
-        return Layer(torch.empty(self.shape, device="meta"), bias, in_shape, **settings)
+        return ChainLayer(torch.empty(self.shape, device="meta"), bias, in_shape, **settings)
 
     def weights(self) -> Weights:
         """Row, column and value of every weight, as the kernels' packing takes them."""
@@ -65,7 +68,7 @@ class Kept:
 class Packed:
     """One layer packed for the kernels, in the forms that the batch sizes seen so far ask for."""
 
-    def __init__(self, layer: Layer) -> None:
+    def __init__(self, layer: ChainLayer) -> None:
         self.chain = Chain([layer])
         self.most = _most_at_once(layer)
         """How many inputs the kernels take in one call; none if a single one is too large for them."""
@@ -83,7 +86,7 @@ class Packed:
         return self.chain(x)
 
 
-def _most_at_once(layer: Layer) -> int:
+def _most_at_once(layer: ChainLayer) -> int:
     """Inputs that offsets of 32 bits, in bytes, reach."""
     if layer.is_linear:
         vectors = REACH // (LANES * layer.input_size(single=False))

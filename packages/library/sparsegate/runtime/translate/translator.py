@@ -17,6 +17,8 @@ from torch import Tensor, fx
 from sparsegate.graph import Graph
 from sparsegate_runtime.engine import network as n
 
+VIEWS = frozenset({"view", "reshape", "flatten", "unsqueeze", "squeeze", "_unsafe_view"})
+"""Operators that give the same elements in another shape, whatever their type."""
 KINDS = {torch.float32: "float32", torch.int64: "int64", torch.bool: "bool"}
 """The types that the engine reads; tensors of others stay with torch."""
 
@@ -52,6 +54,8 @@ class Translator:
         self.graph, self.rules = graph, rules
         self.nodes: dict[fx.Node, n.Node] = {}
         self.made: list[n.Node] = []
+        self.steps: dict[fx.Node, list[list[n.Node]]] = {}
+        """The recurrent layers of an operator that has several results."""
         self._constants: dict[fx.Node, n.Node] = {}
         self._inputs = 0
 
@@ -111,8 +115,23 @@ class Translator:
             value.dtype,
         )
         rule = self.rules.get(call.name)
-        made = rule(self, call) if rule and value.dtype == torch.float32 else None
+        made = None
+        if value.dtype == torch.float32:
+            made = rule(self, call) if rule else None
+        elif value.dtype in KINDS and call.name in VIEWS:
+            made = self._view_of_input(call)
         return self.by_torch(node) if made is None else made
+
+    def _view_of_input(self, call: Call) -> n.Node | None:
+        """Another shape of an input, such as indices, which the engine reads where they are."""
+        source = call.get("self")
+        if not isinstance(source, fx.Node) or source in self.constants:
+            return None
+        read = self.value(source)
+        inner = read.inputs[0] if isinstance(read, n.Reshape) else read
+        if not isinstance(inner, n.Input) or source.meta["val"].dtype != call.dtype:
+            return None
+        return self.reshape(read, call.shape)
 
     def _item(self, node: fx.Node) -> n.Node:
         """One of the results of an operator."""
@@ -227,8 +246,10 @@ def translated(graph: Graph, more: Mapping[str, Rule] | None = None) -> tuple[n.
     from .maps import RULES as MAPS
     from .moves import RULES as MOVES
     from .pools import RULES as POOLS
+    from .recurrent import RULES as RECURRENT
 
-    made = Translator(graph, {**LAYERS, **MAPS, **MOVES, **POOLS, **(more or {})})
+    rules = {**LAYERS, **MAPS, **MOVES, **POOLS, **RECURRENT, **(more or {})}
+    made = Translator(graph, rules)
     network = made.network()
     torchs = [one.name for one in network.nodes if isinstance(one, n.External)]
     return network, [name for name in torchs if name != str(operator.getitem)]
