@@ -2,6 +2,9 @@
 
 from . import network
 from .functions import Function
+from .image import image_of
+from .image_parts import INSTRUCTION_SETS
+from .loaded import Image, Signature
 from .matrix import (
     LANES,
     LONG,
@@ -23,6 +26,7 @@ from .spans import Span, chrome_trace
 from .tensor import Tensor
 
 __all__ = [
+    "INSTRUCTION_SETS",
     "LANES",
     "LONG",
     "NEAR",
@@ -30,9 +34,11 @@ __all__ = [
     "CRows",
     "CSlices",
     "Function",
+    "Image",
     "Memory",
     "Plan",
     "Rows",
+    "Signature",
     "Slices",
     "Span",
     "Tensor",
@@ -41,6 +47,7 @@ __all__ = [
     "aligned",
     "chrome_trace",
     "columns_in_block",
+    "image_of",
     "network",
     "peak",
     "run_arrays",
