@@ -2,7 +2,10 @@
 
 from . import network
 from .functions import Function
+from .image import image_of
+from .image_parts import INSTRUCTION_SETS
 from .kept import KeptArray, smaller
+from .loaded import Image, Signature
 from .matrix import (
     LANES,
     LONG,
@@ -24,6 +27,7 @@ from .spans import Span, chrome_trace
 from .tensor import Tensor
 
 __all__ = [
+    "INSTRUCTION_SETS",
     "LANES",
     "LONG",
     "NEAR",
@@ -31,10 +35,12 @@ __all__ = [
     "CRows",
     "CSlices",
     "Function",
+    "Image",
     "KeptArray",
     "Memory",
     "Plan",
     "Rows",
+    "Signature",
     "Slices",
     "Span",
     "Tensor",
@@ -43,6 +49,7 @@ __all__ = [
     "aligned",
     "chrome_trace",
     "columns_in_block",
+    "image_of",
     "network",
     "peak",
     "run_arrays",

@@ -69,9 +69,9 @@ def attention(planner: Planner, node: n.Attention) -> Tensor:
         )  # fmt: skip
 
     reads = [q, k, v] if mask is None else [q, k, v, mask]
-    room = 64 * (keys + value_features + features) + 4096
+    scratch = c.Attention(features=features, value_features=value_features).scratch
     work = 2.0 * images * heads * queries * keys * (features + value_features)
-    planner.emit(Kind.ATTENTION, make, reads, out, scratch=min(room, 65_536), work=work)
+    planner.emit(Kind.ATTENTION, make, reads, out, scratch=scratch, work=work)
     return out
 
 
