@@ -1,4 +1,4 @@
-"""Makes the nodes that compute: layers, functions, norms, attention, reductions, recurrent layers."""
+"""Makes the nodes that compute: layers, functions, norms, attention, reductions."""
 
 from __future__ import annotations
 

@@ -76,15 +76,13 @@ def _parts(raw: bytes | memoryview) -> tuple[bytes, memoryview]:
         raise ValueError(f"it begins with {begin}: it is not an .sgn file, or it is truncated")
     if view[3] != VERSION:
         raise ValueError(
-            f"it is an .sgn file of version {view[3]}, expected {VERSION}; update sparsegate-runtime"
+            f"it is an .sgn file of version {view[3]}, expected {VERSION}; update sparsegate"
         )
     length = int.from_bytes(view[4:8], "little")
     num_weights = int.from_bytes(view[8:16], "little")
     if length > MOST_GRAPH or HEAD + length + 4 + num_weights != len(view):
-        raise ValueError(
-            f"it has {len(view)} bytes, expected {HEAD + length + 4 + num_weights}: it is truncated "
-            "or damaged"
-        )
+        wanted = HEAD + length + 4 + num_weights
+        raise ValueError(f"it has {len(view)} bytes, expected {wanted}: it is truncated or damaged")
     end = HEAD + length
     if zlib.crc32(view[:end]).to_bytes(4, "little") != bytes(view[end : end + 4]):
         raise ValueError("the checksum of its graph is wrong: it is damaged")
