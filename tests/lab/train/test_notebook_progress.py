@@ -1,10 +1,12 @@
 """A run in a notebook is one block that changes as the run proceeds."""
 
 import re
+import shlex
 import sys
 
 import pytest
 
+from sparsegate_lab.cli.train import parse
 from sparsegate_lab.train import NotebookProgress, train
 from sparsegate_lab.train.notebook_progress import curve
 
@@ -65,3 +67,11 @@ def test_without_ipython_the_error_names_the_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "IPython", None)
     with pytest.raises(ImportError, match="sparsegate train"):
         NotebookProgress()
+
+
+def test_the_record_of_a_notebook_has_a_command_that_trains_the_same(small, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["/python/ipykernel_launcher.py", "-f", "kernel.json"])
+    run = small(seed=3)
+    verb, *words = shlex.split(train(run, folder=tmp_path).command)[1:]
+    assert verb == "train"
+    assert parse(words).run == run
