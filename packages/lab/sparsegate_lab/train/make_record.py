@@ -44,8 +44,8 @@ def make_record(
         epochs: the measurements of every epoch.
         seconds: the training time.
         name: the name of the record; the run's unless given.
-        command: the command that made it; the words of this process unless given, and in a notebook those
-            that train the same.
+        command: the command that made it; the words of this process unless given; in a notebook,
+            those that train the same.
         processes: what is added to the description of the machine, such as `{"processes": 2}`.
         notes: remarks.
         first_gates: histogram of the gates before the first step.
