@@ -109,28 +109,7 @@ class Target:
                 f"baseline is an accuracy in per cent for max_drop, got {self.baseline} "
                 f"with {asked}"
             )
-        if not 0 < self.begin < self.reach <= self.freeze < 1:
-            raise ValueError(
-                f"0 < begin < reach <= freeze < 1 must hold, got begin={self.begin}, "
-                f"reach={self.reach}, freeze={self.freeze}"
-            )
-        if self.listen and not self:
-            raise ValueError(
-                f"listen is a part of a target; ask for one of {', '.join(WISHES)} as well"
-            )
-        if self.listen and self.grade:
-            raise ValueError(
-                "listen and grade both put the gates in an order at begin; leave one of them out"
-            )
-        if not 0 <= self.evenly <= 1:
-            raise ValueError(f"evenly is in [0, 1], got {self.evenly}")
-        if self.fall not in FALLS or (self.fall != "cube" and self.wish not in FALLING):
-            raise ValueError(
-                f"fall is one of {', '.join(FALLS)}, other than a cube for {', '.join(FALLING)}, "
-                f"got {self.fall!r} with {asked}"
-            )
-        if self.travel is not None and not 0 < self.travel < math.inf:
-            raise ValueError(f"travel is a finite distance above zero, got {self.travel}")
+        self._check_way()
 
     def __bool__(self) -> bool:
         return any(getattr(self, name) is not None for name in WISHES)
@@ -156,6 +135,30 @@ class Target:
             )
         if self.bytes is not None and self.bytes < 1:
             raise ValueError(f"bytes is the size of a file, at least 1, got {self.bytes}")
+
+    def _check_way(self) -> None:
+        if not 0 < self.begin < self.reach <= self.freeze < 1:
+            raise ValueError(
+                f"0 < begin < reach <= freeze < 1 must hold, got begin={self.begin}, "
+                f"reach={self.reach}, freeze={self.freeze}"
+            )
+        if self.listen and not self:
+            raise ValueError(
+                f"listen is a part of a target; ask for one of {', '.join(WISHES)} as well"
+            )
+        if self.listen and self.grade:
+            raise ValueError(
+                "listen and grade both put the gates in an order at begin; leave one of them out"
+            )
+        if not 0 <= self.evenly <= 1:
+            raise ValueError(f"evenly is in [0, 1], got {self.evenly}")
+        if self.fall not in FALLS or (self.fall != "cube" and self.wish not in FALLING):
+            raise ValueError(
+                f"fall is one of {', '.join(FALLS)}, other than a cube for {', '.join(FALLING)}, "
+                f"got {self.fall!r} with {self}"
+            )
+        if self.travel is not None and not 0 < self.travel < math.inf:
+            raise ValueError(f"travel is a finite distance above zero, got {self.travel}")
 
     def _check_prices(self) -> None:
         if self.price is not None and not 0 <= self.price < math.inf:
