@@ -39,6 +39,7 @@ SIGNATURES = {
     "sg_image_use": (POINTER, LONG),
     "sg_rans_bits": (POINTER, LONG, LONG, LONG, POINTER),
     "sg_rans_pieces": (POINTER, LONG, LONG, LONG, POINTER),
+    "sg_rans_split": (POINTER, LONG, LONG, POINTER, POINTER, POINTER, POINTER),
     "sg_rans_symbols": (POINTER, LONG, LONG, POINTER, POINTER, POINTER, POINTER),
     "sg_recurrent": (POINTER, POINTER, LONG, LONG, LONG),
     "sg_recurrent_scratch": (POINTER, LONG),

@@ -216,6 +216,19 @@ class Decoder:
             self._advance(x, np.full(len(x), share), slot % share)
         return out
 
+    @property
+    def is_in_c(self) -> bool:
+        """Whether C decodes."""
+        return self._in_c is not None
+
+    def split(self, count: int, shares: Array) -> Array:
+        """The next numbers of 32 bits, rotated right by one: three groups, the upper byte first."""
+        assert self._in_c is not None
+        for _ in range(3):
+            self._take_rounds(count)
+        found, self._next = self._in_c.split(self._next, count, shares)
+        return found
+
     def finish(self) -> None:
         """Raises ValueError unless the stream ends here."""
         if self._next != len(self._words) or (self._state != LOW).any():

@@ -52,13 +52,14 @@ class InC:
         """A group of symbols with these frequencies, and the words taken so far."""
         assert KERNELS is not None
         out = np.zeros(count, np.uint16)
-        symbol_of = np.repeat(np.arange(len(shares), dtype=np.uint16), shares)
-        if len(symbol_of) != WHOLE:
-            raise ValueError(f"the frequencies of a table have the sum {len(symbol_of)}")
-        starts, sizes = (np.cumsum(shares) - shares).astype(np.uint32), shares.astype(np.uint32)
-        arrays = (symbol_of, starts, sizes, out)
-        pointers = [array.ctypes.data for array in arrays]
-        after = KERNELS.sg_rans_symbols(ctypes.addressof(self._stream), first, count, *pointers)
+        tables = _tables(shares)
+        after = KERNELS.sg_rans_symbols(
+            ctypes.addressof(self._stream),
+            first,
+            count,
+            *(table.ctypes.data for table in tables),
+            out.ctypes.data,
+        )
         return out, _checked(after)
 
     def pieces(self, first: int, count: int, choices: int) -> tuple[Array, int]:
@@ -70,6 +71,28 @@ class InC:
             ctypes.addressof(self._stream), first, count, bits, out.ctypes.data
         )
         return out, _checked(after)
+
+    def split(self, first: int, count: int, shares: Array) -> tuple[Array, int]:
+        """Numbers of 32 bits in three groups, and the words taken so far."""
+        assert KERNELS is not None
+        out = np.zeros(count, np.uint32)
+        tables = _tables(shares)
+        after = KERNELS.sg_rans_split(
+            ctypes.addressof(self._stream),
+            first,
+            count,
+            *(table.ctypes.data for table in tables),
+            out.ctypes.data,
+        )
+        return out, _checked(after)
+
+
+def _tables(shares: Array) -> tuple[Array, Array, Array]:
+    """The symbol of every slot; the start and the frequency of every symbol."""
+    symbol_of = np.repeat(np.arange(len(shares), dtype=np.uint16), shares)
+    if len(symbol_of) != WHOLE:
+        raise ValueError(f"the frequencies of a table have the sum {len(symbol_of)}")
+    return symbol_of, (np.cumsum(shares) - shares).astype(np.uint32), shares.astype(np.uint32)
 
 
 def _checked(after: int) -> int:

@@ -82,3 +82,43 @@ KERNEL int64_t sg_rans_pieces(const Stream *stream, int64_t next, int64_t count,
         rest = slot & low;
     })
 }
+
+/* Numbers of 32 bits whose bits were rotated left by one: a group of upper bytes by a table, one of bytes and one of
+ * 16 bits that are all as likely. `out` is zero before. */
+static int64_t upper_bytes(const Stream *stream, int64_t next, int64_t count, const uint16_t *symbol_of,
+                           const uint32_t *starts, const uint32_t *shares, uint32_t *out)
+{
+    DECODE({
+        const uint16_t symbol = symbol_of[slot];
+        out[at + i] = (uint32_t)symbol << 24;
+        share = shares[symbol];
+        rest = slot - starts[symbol];
+    })
+}
+
+static int64_t lower_bytes(const Stream *stream, int64_t next, int64_t count, uint32_t *out)
+{
+    DECODE({
+        out[at + i] |= slot >> 8 << 16;
+        share = 256;
+        rest = slot & 255;
+    })
+}
+
+static int64_t lowest_bits(const Stream *stream, int64_t next, int64_t count, uint32_t *out)
+{
+    DECODE({
+        const uint32_t turned = out[at + i] | slot;
+        out[at + i] = turned >> 1 | turned << 31;
+        share = 1;
+        rest = 0;
+    })
+}
+
+KERNEL int64_t sg_rans_split(const Stream *stream, int64_t next, int64_t count, const uint16_t *symbol_of,
+                             const uint32_t *starts, const uint32_t *shares, uint32_t *out)
+{
+    next = upper_bytes(stream, next, count, symbol_of, starts, shares, out);
+    next = next < 0 ? next : lower_bytes(stream, next, count, out);
+    return next < 0 ? next : lowest_bits(stream, next, count, out);
+}
