@@ -164,7 +164,11 @@ def test_a_weight_without_elements_has_no_gate():
         ),
         (
             "sg.gate(torch.nn.Linear(1, 1), select='0.*')",
-            "select is a Select, got the string '0.*'; write select=Select(names=('0.*',))",
+            "select is a Select, got '0.*'; write select=Select(names=('0.*',))",
+        ),
+        (
+            "sg.gate(torch.nn.Linear(1, 1), select=['0.*', '1.*'])",
+            "select is a Select, got ['0.*', '1.*']; write select=Select(names=('0.*', '1.*'))",
         ),
     ],
 )
