@@ -81,19 +81,25 @@ def recorded() -> dict[str, int]:
 def alexnet() -> nn.Module:
     """AlexNet with torchvision's shapes."""
     return nn.Sequential(
-        *(nn.Conv2d(3, 64, 11, stride=4, padding=2), nn.ReLU(), nn.MaxPool2d(3, 2)),
-        *(nn.Conv2d(64, 192, 5, padding=2), nn.ReLU(), nn.MaxPool2d(3, 2)),
-        *(nn.Conv2d(192, 384, 3, padding=1), nn.ReLU()),
-        *(nn.Conv2d(384, 256, 3, padding=1), nn.ReLU()),
-        *(nn.Conv2d(256, 256, 3, padding=1), nn.ReLU(), nn.MaxPool2d(3, 2)),
-        *(
-            nn.Flatten(),
-            nn.Linear(9216, 4096),
-            nn.ReLU(),
-            nn.Linear(4096, 4096),
-            nn.ReLU(),
-            nn.Linear(4096, 1000),
-        ),
+        nn.Conv2d(3, 64, 11, stride=4, padding=2),
+        nn.ReLU(),
+        nn.MaxPool2d(3, 2),
+        nn.Conv2d(64, 192, 5, padding=2),
+        nn.ReLU(),
+        nn.MaxPool2d(3, 2),
+        nn.Conv2d(192, 384, 3, padding=1),
+        nn.ReLU(),
+        nn.Conv2d(384, 256, 3, padding=1),
+        nn.ReLU(),
+        nn.Conv2d(256, 256, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(3, 2),
+        nn.Flatten(),
+        nn.Linear(9216, 4096),
+        nn.ReLU(),
+        nn.Linear(4096, 4096),
+        nn.ReLU(),
+        nn.Linear(4096, 1000),
     )
 
 
@@ -128,7 +134,8 @@ def conv() -> nn.Module:
 ALEXNET_FC, VGG_FC = (0.965, 0.94, 0.70), (0.999, 0.9901, 0.897)
 ALEXNET = (*(0.0,) * 5, *ALEXNET_FC)
 VGG = (*(0.0,) * 11, 0.882, 0.882, *VGG_FC)
-# Convolutions as Han et al. 2015 prune them, no less than 65 % but for the first; linear layers as above
+# Convolutions as Han et al. 2015 prune them, no less than 65 % but for the first; linear layers as
+# above
 ALEXNET_ALL = (0.16, 0.65, 0.65, 0.65, 0.65, *ALEXNET_FC)
 VGG_ALL = (0.42, 0.78, 0.66, 0.65, 0.65, 0.76, 0.65, 0.68, 0.73, 0.66, 0.65, 0.882, 0.882, *VGG_FC)
 
@@ -145,7 +152,10 @@ def _linear(name: str, inputs: int, outputs: int, sparsity: float, eager: Wanted
 
 def _whole(name: str, build: Callable[[], nn.Module], sparsities: tuple[float, ...]) -> Case:
     return Case(
-        *(name, (3, 224, 224), partial(pruned, build, sparsities), (1, 16, 64)),
+        name,
+        (3, 224, 224),
+        partial(pruned, build, sparsities),
+        (1, 16, 64),
         threads=2,
         whole=True,
         engines=(EAGER, DEEPSPARSE),
@@ -179,11 +189,15 @@ def _never_slower(name: str, sparsity: float) -> Case:
 
 CASES = (
     Case(
-        *("LeNet-5, paper's sparsity", (1, 28, 28), partial(lenet5, PAPER)),
+        "LeNet-5, paper's sparsity",
+        (1, 28, 28),
+        partial(lenet5, PAPER),
         wanted={(OURS, EAGER): (20, 20, 25, 20), (OURS, DEEPSPARSE): (2, 3, 2.5, 2.5)},
     ),
     Case(
-        *("LeNet-5, 300x", (1, 28, 28), lambda: lenet5(recorded())),
+        "LeNet-5, 300x",
+        (1, 28, 28),
+        lambda: lenet5(recorded()),
         hard_wired=True,
         wanted={(WIRED, EAGER): (60, 40, 40, 40), (OURS, DEEPSPARSE): LEVEL},
     ),
@@ -194,7 +208,10 @@ CASES = (
     _linear("VGG-16 fc7", 4096, 4096, 0.9901),
     _linear("VGG-16 fc8", 4096, 1000, 0.897),
     Case(
-        *("VGG-16 conv5_2, 88.2 %", (512, 14, 14), partial(pruned, conv, (0.882,)), (1, 16, 64)),
+        "VGG-16 conv5_2, 88.2 %",
+        (512, 14, 14),
+        partial(pruned, conv, (0.882,)),
+        (1, 16, 64),
         wanted={(OURS, EAGER): (1, 1, 1), (OURS, DEEPSPARSE): (1, 1, 1)},
     ),
     _with_norms("VGG-16 for CIFAR, 99 %", "vgg16-cifar", 0.99),

@@ -130,8 +130,10 @@ class Dense(nn.Module):
         super().__init__()
         self.layers = nn.ModuleList(
             nn.Sequential(
-                *(nn.BatchNorm2d(ins + grow * index), nn.ReLU()),
-                *(conv(ins + grow * index, 4 * grow, 1), nn.Conv2d(4 * grow, grow, 3, 1, 1)),
+                nn.BatchNorm2d(ins + grow * index),
+                nn.ReLU(),
+                conv(ins + grow * index, 4 * grow, 1),
+                nn.Conv2d(4 * grow, grow, 3, 1, 1),
             )
             for index in range(count)
         )

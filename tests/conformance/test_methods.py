@@ -160,6 +160,7 @@ def by_two(digits, tmp_path_factory):
     return folder, ended.stderr
 
 
+@pytest.mark.slow
 @every_method
 def test_it_works_under_two_processes(name, by_two, trained):
     folder, complaints = by_two

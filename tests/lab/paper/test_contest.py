@@ -8,7 +8,11 @@ from sparsegate_lab.study import Study
 def entry(recipe, kept, tests, validation=99.0, method="magnitude"):
     records = [
         Record(
-            *("name", {"method": {"name": method}, "seed": seed}, "", {}, {}),
+            "name",
+            {"method": {"name": method}, "seed": seed},
+            "",
+            {},
+            {},
             layers=(Layer("fc.weight", (100, 10), 1000, kept),),
             num_biases=0,
             biases_kept=0,

@@ -108,6 +108,7 @@ def test_a_run_killed_at_its_first_checkpoint_ends_as_an_uninterrupted_one(
     assert network(tmp_path / "killed", run) == network(tmp_path / "straight", run)
 
 
+@pytest.mark.slow
 def test_a_run_killed_again_and_again_ends_as_an_uninterrupted_one(
     small, environment, tmp_path, capsys
 ):

@@ -22,7 +22,7 @@ def launch(python, environment, monkeypatch):
     return lambda *words: python(*LAUNCH, "-m", "sparsegate", "train", *words)
 
 
-@pytest.mark.parametrize("update", ["apart", "together"])
+@pytest.mark.parametrize("update", ["apart", pytest.param("together", marks=pytest.mark.slow)])
 def test_two_processes_find_the_network_of_one_but_for_rounding(
     update, launch, small, digits, tmp_path
 ):
@@ -60,6 +60,7 @@ def test_two_processes_find_the_network_of_one_but_for_rounding(
         assert close.float().mean() > 0.999, name
 
 
+@pytest.mark.slow
 def test_the_accuracy_of_a_network_with_batchnorm_is_that_of_the_network_that_is_saved(
     launch, tmp_path
 ):
@@ -101,6 +102,7 @@ def test_the_accuracy_of_a_network_with_batchnorm_is_that_of_the_network_that_is
     assert Record.load(path).test == pytest.approx(100 * float(right), abs=1e-3)
 
 
+@pytest.mark.slow
 def test_a_run_that_has_ended_is_shown_by_one_process(launch, small, digits, tmp_path):
     train(small(method=Dense()), folder=tmp_path)
     flags = (
@@ -118,6 +120,7 @@ def test_a_run_that_has_ended_is_shown_by_one_process(launch, small, digits, tmp
     assert done.stdout.count("test accuracy") == 1
 
 
+@pytest.mark.slow
 def test_a_batch_that_does_not_divide_by_two_is_an_error(launch, digits, tmp_path):
     done = launch(
         "lenet300", "--data", str(digits), "--batch-size", "75", "--folder", str(tmp_path / "runs")

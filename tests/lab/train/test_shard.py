@@ -39,7 +39,8 @@ def launch(python, environment, monkeypatch):
     return lambda *words: python(*LAUNCH, "-m", "sparsegate", "train", *words)
 
 
-@pytest.mark.parametrize("update", ["apart", pytest.param("small", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("update", ["apart", "small"])
 def test_a_sharded_run_finds_the_network_of_one_process_also_when_it_is_resumed(
     update, launch, small, digits, tmp_path
 ):
@@ -81,6 +82,7 @@ def test_a_sharded_run_finds_the_network_of_one_process_also_when_it_is_resumed(
     assert Record.load(place / "record.json").kept == pytest.approx(two.kept, rel=0.01)
 
 
+@pytest.mark.slow
 def test_a_network_with_convolutions_can_be_sharded(launch, digits, tmp_path):
     flags = (
         "--data",
@@ -102,6 +104,7 @@ def test_a_network_with_convolutions_can_be_sharded(launch, digits, tmp_path):
     assert two.kept == pytest.approx(one.kept, rel=0.01)
 
 
+@pytest.mark.slow
 def test_a_killed_process_ends_the_run_with_what_to_do_and_the_same_command_goes_on(
     environment, small, digits, tmp_path
 ):

@@ -7,7 +7,10 @@ import pytest
 from sparsegate.bench import Speed, Timing, plot_speed
 
 SPEED = Speed(
-    *("lenet5", "", {}, {}),
+    "lenet5",
+    "",
+    {},
+    {},
     tuple(
         Timing(
             batch,

@@ -92,14 +92,15 @@ def test_a_sparse_network_becomes_a_small_dense_one(kind, keep):
 def test_norms_are_cut_with_their_units():
     torch.manual_seed(0)
     model = nn.Sequential(
-        *(nn.Conv2d(1, 4, 3, bias=False), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2)),
-        *(
-            nn.Conv2d(4, 3, 1),
-            nn.BatchNorm2d(3, affine=False),
-            nn.Flatten(),
-            nn.BatchNorm1d(12),
-            nn.Linear(12, 2),
-        ),
+        nn.Conv2d(1, 4, 3, bias=False),
+        nn.BatchNorm2d(4),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(4, 3, 1),
+        nn.BatchNorm2d(3, affine=False),
+        nn.Flatten(),
+        nn.BatchNorm1d(12),
+        nn.Linear(12, 2),
     )
     model(torch.randn(50, 1, 6, 6))
     model[1].weight.data[2] = 0
@@ -126,8 +127,12 @@ def test_one_unit_of_a_dead_layer_stays():
 
 def test_units_that_meet_groups_stay():
     model = nn.Sequential(
-        *(nn.Conv1d(1, 4, 1), nn.Conv1d(4, 4, 1, groups=2), nn.ReLU()),
-        *(nn.Conv1d(4, 6, 1), nn.ReLU(), nn.Conv1d(6, 1, 1)),
+        nn.Conv1d(1, 4, 1),
+        nn.Conv1d(4, 4, 1, groups=2),
+        nn.ReLU(),
+        nn.Conv1d(4, 6, 1),
+        nn.ReLU(),
+        nn.Conv1d(6, 1, 1),
     )
     without_(model[0], [1])
     without_(model[1], [2])
@@ -170,8 +175,12 @@ def test_a_residual_block_loses_inner_units_and_those_that_are_dead_in_the_whole
 
 def test_a_mobile_block_loses_its_dead_channels():
     model = nn.Sequential(
-        *(nn.Conv2d(2, 6, 1), nn.BatchNorm2d(6), nn.ReLU6()),
-        *(nn.Conv2d(6, 6, 3, padding=1, groups=6, bias=False), nn.BatchNorm2d(6), nn.ReLU6()),
+        nn.Conv2d(2, 6, 1),
+        nn.BatchNorm2d(6),
+        nn.ReLU6(),
+        nn.Conv2d(6, 6, 3, padding=1, groups=6, bias=False),
+        nn.BatchNorm2d(6),
+        nn.ReLU6(),
         nn.Conv2d(6, 3, 1),
     ).eval()
     model[6].weight.data[:, [1, 4]] = 0

@@ -114,8 +114,12 @@ def test_one_channel_stands_for_all_constants_that_a_padded_convolution_reads():
 
 def test_a_constant_goes_into_the_norm_behind_a_layer_without_bias():
     model = nn.Sequential(
-        *(nn.Conv2d(3, 4, 1), nn.ReLU(), nn.Conv2d(4, 5, 3, bias=False), nn.BatchNorm2d(5)),
-        *(nn.ReLU(), nn.Conv2d(5, 2, 1)),
+        nn.Conv2d(3, 4, 1),
+        nn.ReLU(),
+        nn.Conv2d(4, 5, 3, bias=False),
+        nn.BatchNorm2d(5),
+        nn.ReLU(),
+        nn.Conv2d(5, 2, 1),
     )
     trained(model)
     model[0].weight[1], model[0].bias[1] = 0, 2

@@ -7,7 +7,7 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from sparsegate.runtime import Layer
+from sparsegate.runtime import ChainLayer
 
 SIZES = (
     1,
@@ -50,16 +50,16 @@ def weights(draw: st.DrawFn, shape: tuple[int, ...], whole: bool) -> tuple[Tenso
 
 
 @st.composite
-def linears(draw: st.DrawFn, features: int | None = None, whole: bool = False) -> Layer:
+def linears(draw: st.DrawFn, features: int | None = None, whole: bool = False) -> ChainLayer:
     columns = features or draw(st.sampled_from((1, 2, 15, 16, 17, 40, 300)))
     weight, bias = draw(weights((draw(st.sampled_from((1, 2, 8, 16, 17, 33))), columns), whole))
-    return Layer(weight, bias, (columns, 1, 1), relu=draw(st.booleans()))
+    return ChainLayer(weight, bias, (columns, 1, 1), relu=draw(st.booleans()))
 
 
 @st.composite
 def convolutions(
     draw: st.DrawFn, in_shape: tuple[int, int, int] | None = None, whole: bool = False
-) -> Layer:
+) -> ChainLayer:
     """Any convolution with any pooling that fits into the input."""
     sizes = st.sampled_from(SIZES)
     channels, *size = in_shape or (draw(st.integers(1, 6)), draw(sizes), draw(sizes))
@@ -73,9 +73,9 @@ def convolutions(
     shape = (groups * draw(st.integers(1, 4)), channels // groups, *taps)
     weight, bias = draw(weights(shape, whole))
     settings = (tuple(stride), tuple(padding), tuple(dilation), groups)
-    plain = Layer(weight, bias, (channels, *size), *settings)
+    plain = ChainLayer(weight, bias, (channels, *size), *settings)
     pool = draw(st.integers(1, min(4, *plain.conv_shape)))
-    return Layer(
+    return ChainLayer(
         weight,
         bias,
         (channels, *size),
@@ -87,10 +87,10 @@ def convolutions(
 
 
 @st.composite
-def chains(draw: st.DrawFn, whole: bool = False) -> list[Layer]:
+def chains(draw: st.DrawFn, whole: bool = False) -> list[ChainLayer]:
     """Up to two convolutions and up to three linear layers, at least one of either."""
     num_convolutions, num_linears = draw(st.integers(0, 2)), draw(st.integers(0, 3))
-    made: list[Layer] = []
+    made: list[ChainLayer] = []
     for _ in range(num_convolutions):
         made.append(draw(convolutions(made[-1].out_shape if made else None, whole)))
     for _ in range(num_linears if made else max(num_linears, 1)):
@@ -109,7 +109,7 @@ def drawn() -> dict[str, Callable[..., st.SearchStrategy]]:
 def images() -> Callable[..., Tensor]:
     """So many images of a layer's input shape."""
 
-    def made(layer: Layer, count: int, *, seed: int = 0, whole: bool = False) -> Tensor:
+    def made(layer: ChainLayer, count: int, *, seed: int = 0, whole: bool = False) -> Tensor:
         return values((count, *layer.in_shape), seed, whole)
 
     return made

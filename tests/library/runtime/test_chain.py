@@ -8,9 +8,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.library.runtime import reference
 from torch.nn import functional as F
 
-from sparsegate.runtime import VARIANT, Chain, Layer, reference
+from sparsegate.runtime import VARIANT, Chain, ChainLayer
 from sparsegate.runtime.chain import WORTH_A_THREAD
 from sparsegate_runtime.engine.memory import _MEMORY, scratch
 from sparsegate_runtime.kernels import KERNELS
@@ -142,7 +143,7 @@ def random(*shape, keep=0.3, seed=0):
 
 
 def convolution(rows, in_shape, taps=(3, 3), groups=1, **more):
-    return Layer(
+    return ChainLayer(
         random(rows, in_shape[0] // groups, *taps),
         random(rows, keep=1),
         in_shape,
@@ -152,7 +153,7 @@ def convolution(rows, in_shape, taps=(3, 3), groups=1, **more):
 
 
 def linear(rows, columns, **more):
-    return Layer(random(rows, columns), random(rows, keep=1), (columns, 1, 1), **more)
+    return ChainLayer(random(rows, columns), random(rows, keep=1), (columns, 1, 1), **more)
 
 
 def lenet():
@@ -206,7 +207,8 @@ def test_a_chain_gives_the_reference_at_every_batch(images, name, count, threads
     assert_right(layers, images(layers[0], count, whole=True), threads=threads, whole=True)
 
 
-# A panel's tile has at most 28 positions (6 without AVX-512), the tile of one image 28 * 16 = 448 (6 * 16).
+# A panel's tile has at most 28 positions (6 without AVX-512), the tile of one image 28 * 16 = 448
+# (6 * 16).
 WIDE = {
     "29 wide": convolution(3, (2, 4, 29), padding=(1, 1)),
     "57 wide": convolution(3, (2, 6, 59), pool=2, pool_stride=2),
@@ -243,7 +245,7 @@ def test_long_vectors_are_taken_in_in_pieces(images, columns, count, threads):
 def test_columns_beyond_65536_are_found(images, count):
     weight = torch.zeros(3, 70_000)
     weight[0, 65_535], weight[1, 65_536], weight[2, 69_999] = 1, 2, 3
-    layer = Layer(weight, None, (70_000, 1, 1))
+    layer = ChainLayer(weight, None, (70_000, 1, 1))
     assert_right([layer], images(layer, count, whole=True), whole=True)
 
 
@@ -252,8 +254,8 @@ def test_columns_beyond_65536_are_found(images, count):
 @pytest.mark.parametrize("bias", [None, torch.tensor([1.0, -2.0, 0.5])])
 def test_layers_without_any_weight_give_their_bias(images, bias, count, variant):
     for layer in (
-        Layer(torch.zeros(3, 9), bias, (9, 1, 1), relu=True),
-        Layer(torch.zeros(3, 2, 3, 3), bias, (2, 6, 11), relu=True, pool=2, pool_stride=2),
+        ChainLayer(torch.zeros(3, 9), bias, (9, 1, 1), relu=True),
+        ChainLayer(torch.zeros(3, 2, 3, 3), bias, (2, 6, 11), relu=True, pool=2, pool_stride=2),
     ):
         got = Chain([layer])(images(layer, count), variant=variant)
         want = (torch.zeros(3) if bias is None else bias.relu()).repeat_interleave(
@@ -284,7 +286,7 @@ def test_nan_and_infinity_come_through_as_in_torch(odd, count, relu, variant):
     x = torch.ones(count, 20)
     x[count // 2, 7] = odd
     want = F.linear(x, weight)
-    got = Chain([Layer(weight, None, (20, 1, 1), relu=relu)])(x, variant=variant)
+    got = Chain([ChainLayer(weight, None, (20, 1, 1), relu=relu)])(x, variant=variant)
     torch.testing.assert_close(got, want.relu() if relu else want, equal_nan=True)
 
 
@@ -300,7 +302,9 @@ def test_a_convolution_lets_nan_and_infinity_through_as_torch_does(
     x = torch.ones(count, 2, 6, width)
     x[count // 2, 1, 3, 2] = odd
     want = F.conv2d(x, weight, padding=1)
-    got = Chain([Layer(weight, None, (2, 6, width), padding=(1, 1), relu=relu)])(x, variant=variant)
+    got = Chain([ChainLayer(weight, None, (2, 6, width), padding=(1, 1), relu=relu)])(
+        x, variant=variant
+    )
     torch.testing.assert_close(got.view_as(want), want.relu() if relu else want, equal_nan=True)
 
 
@@ -395,7 +399,9 @@ def test_the_lines_of_a_narrow_image_begin_where_those_of_the_cache_do():
 @pytest.mark.parametrize(("rows", "threads"), [(10, 1), (3000, 2)])
 def test_a_thread_is_woken_only_where_there_is_work_for_it(images, monkeypatch, rows, threads):
     monkeypatch.setattr("sparsegate.runtime.chain.WORTH_A_THREAD", WORTH_A_THREAD)
-    chain = Chain([Layer(torch.ones(rows, 100), None, (100, 1, 1))])  # 1 000 or 300 000 weights
+    chain = Chain(
+        [ChainLayer(torch.ones(rows, 100), None, (100, 1, 1))]
+    )  # 1 000 or 300 000 weights
     _MEMORY.size = -1
     with torch_threads(2):
         chain(torch.zeros(1, 100))

@@ -20,10 +20,16 @@ pytestmark = pytest.mark.skipif(
 def model() -> nn.Module:
     torch.manual_seed(0)
     return nn.Sequential(
-        *(nn.Conv2d(3, 16, 3, stride=2, padding=1), nn.ReLU()),
-        *(nn.Conv2d(16, 32, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2)),
-        *(nn.Conv2d(32, 16, 3, padding=1, bias=False), nn.MaxPool2d(3, 2), nn.ReLU()),
-        *(nn.Conv2d(16, 16, 3, padding=1), nn.Flatten()),
+        nn.Conv2d(3, 16, 3, stride=2, padding=1),
+        nn.ReLU(),
+        nn.Conv2d(16, 32, 5, padding=2),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(32, 16, 3, padding=1, bias=False),
+        nn.MaxPool2d(3, 2),
+        nn.ReLU(),
+        nn.Conv2d(16, 16, 3, padding=1),
+        nn.Flatten(),
     ).eval()
 
 

@@ -8,6 +8,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from sparsegate.runtime.planned import Planned
+from sparsegate_runtime.engine import UnplannedError
 
 
 class Does(nn.Module):
@@ -153,6 +154,16 @@ CASES = {
         ),
         (5, 6),
     ),
+    "lstm": (
+        Does(
+            lambda m, x: torch.cat([(r := m.cell(x))[0], r[1][0].transpose(0, 1).flatten(1)[:, None].expand(-1, x.shape[1], -1)], 2),
+            cell=nn.LSTM(10, 12, 2, batch_first=True),
+        ),
+        (7, 10),
+    ),
+    "gru both ways": (Does(lambda m, x: m.out(m.cell(x)[0]), cell=nn.GRU(10, 12, bidirectional=True, batch_first=True), out=nn.Linear(24, 3)), (7, 10)),
+    "rnn by tokens": (Does(lambda m, x: m.cell(x.transpose(0, 1))[0].transpose(0, 1), cell=nn.RNN(10, 5, bias=False)), (7, 10)),
+    "rnn relu": (Does(lambda m, x: m.cell(F.silu(x))[1].transpose(0, 1), cell=nn.RNN(10, 5, nonlinearity="relu", batch_first=True)), (7, 10)),
     "prelu": (nn.Sequential(nn.Conv2d(3, 5, 3), nn.PReLU(5), nn.Conv2d(5, 2, 1)), IMAGE),
 }  # fmt: skip
 
@@ -185,6 +196,25 @@ def test_it_computes_what_torch_does(name, batch):
 
 
 @torch.no_grad()
+@pytest.mark.parametrize("batch", [4, 17, 33])
+@pytest.mark.parametrize("name", ["lstm", "gru both ways", "rnn relu"])
+def test_recurrent_layers_take_sixteen_images_together(name, batch):
+    model, shape = prepared(name)
+    x = torch.randn(batch, *shape)
+    wanted = copy.deepcopy(model).double()(x.double())
+    assert difference(Planned.of(model, x)([x]), wanted) < 2e-5
+
+
+@torch.no_grad()
+def test_indices_may_be_looked_at_in_another_shape():
+    model = Does(lambda m, ids: m.table(ids.view(-1, 6)), table=nn.Embedding(9, 8))
+    ids = torch.randint(0, 9, (2, 3, 6))
+    planned = Planned.of(model, ids)
+    assert not planned.left
+    assert torch.equal(planned([ids]), model(ids))
+
+
+@torch.no_grad()
 @pytest.mark.parametrize("name", CASES)
 def test_an_image_has_no_effect_on_others(name):
     model, shape = prepared(name)
@@ -199,7 +229,9 @@ def test_an_image_has_no_effect_on_others(name):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("name", ["residual block", "excite", "encoder", "convnext"])
+@pytest.mark.parametrize(
+    "name", ["residual block", "excite", "encoder", "convnext", "gru both ways"]
+)
 def test_two_threads_compute_what_one_does(name):
     model, shape = prepared(name)
     x = torch.randn(5, *shape)
@@ -213,3 +245,38 @@ def test_two_threads_compute_what_one_does(name):
     finally:
         torch.set_num_threads(before)
     assert torch.allclose(alone, both, atol=1e-6)
+
+
+SIDE_BY_SIDE = [
+    "conv", "valid", "strided", "stride 3", "dilated", "depthwise", "depthwise strided", "grouped", "grows", "same",
+    "padded", "residual block", "excite", "convnext", "dense net", "max pool", "mean pool", "head", "flat", "adaptive",
+    "shuffle", "norm first", "sequence", "patches", "functions", "prelu", "attention",
+]  # fmt: skip
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", SIDE_BY_SIDE)
+def test_sixteen_images_side_by_side(name):
+    model, shape = prepared(name)
+    x = torch.randn(16, *shape)
+    planned = Planned.of(model, x, side_by_side=True)
+    alone = planned([x])
+    assert difference(alone, copy.deepcopy(model).double()(x.double())) < 2e-5
+    for bad in (float("nan"), float("inf"), 1e38):
+        spoilt = x.clone()
+        spoilt[5] = bad
+        others = torch.arange(16) != 5
+        assert torch.equal(planned([spoilt])[others], alone[others])
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        assert torch.equal(planned([x]), alone)
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_what_has_no_form_for_images_side_by_side_is_refused():
+    for name in ("transposed", "bilinear", "group norm"):
+        model, shape = prepared(name)
+        with pytest.raises(UnplannedError, match="side by side"):
+            Planned.of(model, torch.randn(16, *shape), side_by_side=True)

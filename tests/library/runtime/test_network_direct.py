@@ -9,7 +9,7 @@ from torch import nn
 
 import sparsegate as sg
 from sparsegate.fast_call import EXCHANGE, MAKE
-from sparsegate.runtime import Chain, Layer
+from sparsegate.runtime import Chain, ChainLayer
 from sparsegate_runtime.kernels import KERNELS
 
 pytestmark = pytest.mark.skipif(KERNELS is None, reason="kernels not built")
@@ -114,7 +114,7 @@ def test_a_chain_that_brings_its_own_memory_gives_the_same(monkeypatch, count, t
     torch.manual_seed(0)
     weight = torch.randn(30, 1, 3, 3) * (torch.rand(30, 1, 3, 3) < 0.4)
     chain = Chain(
-        [Layer(weight, None, (1, 9, 9), padding=(1, 1), pool=2, pool_stride=2, relu=True)]
+        [ChainLayer(weight, None, (1, 9, 9), padding=(1, 1), pool=2, pool_stride=2, relu=True)]
     )
     x, out = torch.randn(count, 1, 9, 9), torch.empty(count, 480)
     (_, context), kept = chain.in_c(count)
@@ -124,7 +124,7 @@ def test_a_chain_that_brings_its_own_memory_gives_the_same(monkeypatch, count, t
 
 
 def test_chains_that_need_much_memory_do_not_allocate_it_at_every_call(monkeypatch):
-    chain = Chain([Layer(torch.ones(3, 5), None, (5, 1, 1))])
+    chain = Chain([ChainLayer(torch.ones(3, 5), None, (5, 1, 1))])
     assert chain.in_c(1) is not None
     monkeypatch.setattr("sparsegate.runtime.chain.SMALL", 10)
     assert chain.in_c(1) is None

@@ -3,8 +3,9 @@
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.library.runtime import reference
 
-from sparsegate.runtime import Layer, reference
+from sparsegate.runtime import ChainLayer
 
 
 def close(got: torch.Tensor, want: torch.Tensor) -> bool:
@@ -35,7 +36,9 @@ def test_linear_layers_by_packed_rows_and_slices_are_those_by_dense_weights(
 
 def test_a_convolution_by_hand():
     weight = torch.tensor([[[[2.0, 0.0, -1.0]]]])
-    layer = Layer(weight, torch.tensor([0.5]), (1, 1, 5), stride=(1, 2), padding=(0, 1), relu=True)
+    layer = ChainLayer(
+        weight, torch.tensor([0.5]), (1, 1, 5), stride=(1, 2), padding=(0, 1), relu=True
+    )
     image = torch.tensor([[1.0, 2.0, 3.0, 4.0, 5.0]])  # padded: 0 1 2 3 4 5 0
     want = [[0.0, 0.5, 8.5]]  # 2 * 0 - 2 + 0.5 < 0; 2 * 2 - 4 + 0.5; 2 * 4 - 0 + 0.5
     for way in (lambda x: reference.chain([layer], x), lambda x: reference.panel_conv(layer, x)):
@@ -43,13 +46,13 @@ def test_a_convolution_by_hand():
 
 
 def test_pooling_takes_the_largest_of_a_window():
-    layer = Layer(torch.ones(1, 1, 1, 1), None, (1, 3, 4), pool=2, pool_stride=1)
+    layer = ChainLayer(torch.ones(1, 1, 1, 1), None, (1, 3, 4), pool=2, pool_stride=1)
     image = torch.arange(12.0).reshape(1, 1, 3, 4)  # 0 1 2 3, 4 5 6 7, 8 9 10 11
     assert reference.single_conv(layer, image).tolist() == [[5, 6, 7, 9, 10, 11]]
 
 
 def test_the_padded_input_is_split_into_the_phases_of_the_stride():
-    layer = Layer(torch.ones(1, 1, 1, 1), None, (1, 1, 3), stride=(1, 2), padding=(0, 1))
+    layer = ChainLayer(torch.ones(1, 1, 1, 1), None, (1, 1, 3), stride=(1, 2), padding=(0, 1))
     image = torch.tensor([1.0, 2.0, 3.0]).reshape(1, 1, 1, 3)  # padded: 0 1 2 3 0
     one = reference.place(layer, image, single=True)[
         :, 0

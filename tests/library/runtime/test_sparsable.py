@@ -2,11 +2,11 @@
 
 import pytest
 import torch
+from tests.library.runtime.reference import chain
 from torch import nn
 from torch.nn import functional as F
 
 import sparsegate as sg
-from sparsegate.runtime.reference import chain
 from sparsegate.runtime.sparsable import captured, follows, pieces
 
 IMAGE = torch.randn(2, 2, 8, 8)

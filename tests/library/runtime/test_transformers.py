@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 import sparsegate as sg
+from sparsegate.runtime.engine_forward import EngineForward, skeleton_of
 from sparsegate.runtime.modules import swapped
 from sparsegate_runtime.kernels import KERNELS
 
@@ -195,6 +196,24 @@ def test_tokens_one_by_one_with_a_cache_give_what_all_at_once_give(name: str) ->
             cache, steps = found.past_key_values, [*steps, found.logits]
         wanted = model(input_ids=given).logits
     assert float((torch.cat(steps, 1) - wanted).abs().max()) <= 1e-4 * float(wanted.abs().max())
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "T5ForConditionalGeneration",
+        pytest.param("WhisperForConditionalGeneration", marks=pytest.mark.slow),
+    ],
+)
+def test_the_engine_runs_models_with_an_encoder_and_a_decoder(name: str) -> None:
+    model = made(name)
+    planned = EngineForward(model, skeleton_of(model)).plan((), inputs(model, 2))
+    assert not planned.plan.left
+    given = inputs(model, 2)
+    got, wanted = planned([given[one] for one in given]), model(**given)
+    assert type(got["past_key_values"]) is type(wanted["past_key_values"])
+    for one, other in zip(tensors(got), tensors(wanted), strict=True):
+        assert float((one - other).abs().max()) <= 1e-4 * float(other.abs().max())
 
 
 @pytest.mark.parametrize("name", some("GPT2LMHeadModel"))

@@ -5,8 +5,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.library.runtime import reference
 
-from sparsegate.runtime import VARIANT, Layer, reference
+from sparsegate.runtime import VARIANT, ChainLayer
 from sparsegate.runtime.winograd import Winograd, back, fits_winograd, inputs_forth, weights_forth
 from sparsegate_runtime.engine.memory import _MEMORY, scratch
 from sparsegate_runtime.kernels import KERNELS
@@ -27,7 +28,7 @@ def convolutions(draw):
     weight = torch.randn(rows, channels, taps, taps, generator=made)
     bias = torch.randn(rows, generator=made) if draw(st.booleans()) else None
     pool, relu = draw(st.sampled_from((1, 2))), draw(st.booleans())
-    return Layer(
+    return ChainLayer(
         weight, bias, (channels, *size), padding=padding, pool=pool, pool_stride=pool, relu=relu
     )
 
@@ -95,7 +96,7 @@ def test_every_variant_is_within_a_ten_thousandth_of_the_reference(
 @tiles
 def test_many_blocks_and_many_channels_stay_within_a_ten_thousandth(tile):
     torch.manual_seed(0)
-    layer = Layer(
+    layer = ChainLayer(
         torch.randn(48, 512, 3, 3), torch.randn(48), (512, 30, 30), padding=(1, 1), relu=True
     )
     x = torch.randn(2, 512, 30, 30)
@@ -108,7 +109,7 @@ def test_many_blocks_and_many_channels_stay_within_a_ten_thousandth(tile):
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), 1e38, 1e5])
 @pytest.mark.parametrize("threads", [1, 2], ids="threads {}".format)
 def test_no_image_changes_another_of_its_batch(images, tile, taps, size, bad, threads):
-    layer = Layer(
+    layer = ChainLayer(
         torch.randn(16, 16, taps, taps), None, (16, size, size), padding=(taps // 2, taps // 2)
     )
     conv, x = Winograd(layer, tile), images(layer, 9)
@@ -126,7 +127,7 @@ def test_no_image_changes_another_of_its_batch(images, tile, taps, size, bad, th
 
 @needs_kernels
 def test_inputs_in_any_layout_are_taken(images):
-    layer = Layer(torch.randn(16, 16, 3, 3), None, (16, 8, 9))
+    layer = ChainLayer(torch.randn(16, 16, 3, 3), None, (16, 8, 9))
     x = images(layer, 3)
     strided = torch.randn(3, 32, 8, 9)[:, ::2].copy_(x)
     want = Winograd(layer, 8)(x)
@@ -148,5 +149,5 @@ def test_inputs_in_any_layout_are_taken(images):
     ],
 )
 def test_what_the_kernel_cannot_run_does_not_fit(shape, settings):
-    assert fits_winograd(Layer(torch.zeros(16, 16, 3, 3), None, (16, 9, 9)))
-    assert not fits_winograd(Layer(torch.zeros(shape), None, (shape[1], 9, 9), **settings))
+    assert fits_winograd(ChainLayer(torch.zeros(16, 16, 3, 3), None, (16, 9, 9)))
+    assert not fits_winograd(ChainLayer(torch.zeros(shape), None, (shape[1], 9, 9), **settings))

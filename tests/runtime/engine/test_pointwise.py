@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 
+from sparsegate_runtime.engine.functions import Function
 from sparsegate_runtime.engine.structures import (
-    Function,
     Instruction,
     Kind,
     Pointwise,

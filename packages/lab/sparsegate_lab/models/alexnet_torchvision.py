@@ -21,15 +21,27 @@ class AlexNetTorchvision(nn.Module):
     def __init__(self, num_classes: int = 1000) -> None:
         super().__init__()
         self.features = nn.Sequential(
-            *(nn.Conv2d(3, 64, 11, stride=4, padding=2), nn.ReLU(), nn.MaxPool2d(3, 2)),
-            *(nn.Conv2d(64, 192, 5, padding=2), nn.ReLU(), nn.MaxPool2d(3, 2)),
-            *(nn.Conv2d(192, 384, 3, padding=1), nn.ReLU()),
-            *(nn.Conv2d(384, 256, 3, padding=1), nn.ReLU()),
-            *(nn.Conv2d(256, 256, 3, padding=1), nn.ReLU(), nn.MaxPool2d(3, 2)),
+            nn.Conv2d(3, 64, 11, stride=4, padding=2),
+            nn.ReLU(),
+            nn.MaxPool2d(3, 2),
+            nn.Conv2d(64, 192, 5, padding=2),
+            nn.ReLU(),
+            nn.MaxPool2d(3, 2),
+            nn.Conv2d(192, 384, 3, padding=1),
+            nn.ReLU(),
+            nn.Conv2d(384, 256, 3, padding=1),
+            nn.ReLU(),
+            nn.Conv2d(256, 256, 3, padding=1),
+            nn.ReLU(),
+            nn.MaxPool2d(3, 2),
         )
         self.classifier = nn.Sequential(
-            *(nn.Dropout(0.5), nn.Linear(256 * 6 * 6, 4096), nn.ReLU()),
-            *(nn.Dropout(0.5), nn.Linear(4096, 4096), nn.ReLU()),
+            nn.Dropout(0.5),
+            nn.Linear(256 * 6 * 6, 4096),
+            nn.ReLU(),
+            nn.Dropout(0.5),
+            nn.Linear(4096, 4096),
+            nn.ReLU(),
             nn.Linear(4096, num_classes),
         )
 

@@ -28,8 +28,12 @@ class VGG16(nn.Module):
         super().__init__()
         self.features = nn.Sequential(*_convolutions(norm=False))
         self.classifier = nn.Sequential(
-            *(nn.Linear(512 * 7 * 7, 4096), nn.ReLU(), nn.Dropout(0.5)),
-            *(nn.Linear(4096, 4096), nn.ReLU(), nn.Dropout(0.5)),
+            nn.Linear(512 * 7 * 7, 4096),
+            nn.ReLU(),
+            nn.Dropout(0.5),
+            nn.Linear(4096, 4096),
+            nn.ReLU(),
+            nn.Dropout(0.5),
             nn.Linear(4096, num_classes),
         )
         begin_(self)

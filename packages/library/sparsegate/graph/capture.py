@@ -121,6 +121,30 @@ def _know_caches() -> None:
             from transformers.integrations.executorch import register_dynamic_cache_export_support
 
             register_dynamic_cache_export_support()  # type: ignore[no-untyped-call]
+            _know_pairs_of_caches()
+
+
+def _know_pairs_of_caches() -> None:
+    """Registers transformers' caches with two parts: the decoder's own keys, and the encoder's."""
+    from torch.fx import _pytree as fx_pytree
+    from transformers import EncoderDecoderCache
+
+    def parts(cache: Any) -> list[Any]:
+        return [cache.self_attention_cache, cache.cross_attention_cache]
+
+    if EncoderDecoderCache in _pytree.SUPPORTED_NODES:
+        return
+    _pytree.register_pytree_node(
+        EncoderDecoderCache,
+        lambda cache: (parts(cache), None),
+        lambda found, _: EncoderDecoderCache(*found),
+        serialized_type_name=f"{EncoderDecoderCache.__module__}.{EncoderDecoderCache.__name__}",
+        flatten_with_keys_fn=lambda cache: (
+            [(_pytree.SequenceKey(index), part) for index, part in enumerate(parts(cache))],
+            None,
+        ),
+    )
+    fx_pytree.register_pytree_flatten_spec(EncoderDecoderCache, lambda cache, _: parts(cache))
 
 
 def _any_first_size(given: Any) -> Any:

@@ -1,20 +1,25 @@
-"""Runs networks with zeros: every layer dense or sparse, whichever was measured to be faster on this machine."""
+"""Runs sparse networks: each layer runs dense or sparse, whichever was faster on this machine."""
 
 from .any_model import choice_of, sparse
-from .chain import VARIANT, Chain, Layer
+from .chain import VARIANT, Chain
+from .chain_layer import ChainLayer
 from .choice import Choice, LayerChoice, load_choices, save_choices
 from .cuda.linear import PackedLinear, pack
 from .measure import interleaved, samples
 from .network import SparseNetwork
+from .translate import Call, Rule, Translator, translated
 
 __all__ = [
     "VARIANT",
+    "Call",
     "Chain",
+    "ChainLayer",
     "Choice",
-    "Layer",
     "LayerChoice",
     "PackedLinear",
+    "Rule",
     "SparseNetwork",
+    "Translator",
     "choice_of",
     "interleaved",
     "load_choices",
@@ -22,4 +27,5 @@ __all__ = [
     "samples",
     "save_choices",
     "sparse",
+    "translated",
 ]

@@ -11,57 +11,84 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree
 
-from .planned import Planned
+from sparsegate.graph import Graph
+from sparsegate_runtime.engine import LANES, Span
 
-SIZES = (1, 4)
-"""Images of a group that are tried, besides all of the batch."""
+from .planned import TYPES, Cost, Planned
+
+SIZES = (4, 1)
+"""Group sizes to try, besides the whole batch and sixteen images side by side."""
 ROUNDS = 3
 BETTER = 0.97
-"""A group must take less than this share of the time of the whole batch."""
+"""A group must take less than this fraction of the time of the whole batch."""
 
 
 @dataclass(frozen=True, eq=False)
 class Grouped:
-    """A plan that runs once for each group of the images of a batch."""
+    """A plan that runs once for each group of images in a batch."""
 
     plan: Planned
     groups: int = 1
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
-        """The outputs for the whole batch."""
+        """Returns the outputs for the whole batch."""
         return self.plan(leaves, self.groups)
 
+    def spans(self, leaves: Sequence[Any]) -> list[Span]:
+        """The time of each step, one group after the other."""
+        return self.plan.spans(leaves, self.groups)
 
-def fastest(plan: Callable[[Any], Planned], given: Any) -> Grouped:
-    """The fastest of a plan for the whole batch and plans for groups of its images.
+    def costs(self, leaves: Sequence[Any]) -> list[Cost]:
+        """The cost of each layer for the whole batch."""
+        return self.plan.costs(leaves, self.groups)
+
+    def zeros(self) -> list[Tensor]:
+        """Inputs of the right shapes and types, all zero, in the order of the plan's inputs."""
+        made = []
+        for one in self.plan.inputs:
+            shape = one.shape if self.groups == 1 else (self.groups * one.shape[0], *one.shape[1:])
+            made.append(torch.zeros(shape, dtype=TYPES[one.kind]))
+        return made
+
+
+def fastest(capture: Callable[[Any], Graph], given: Any) -> Grouped:
+    """Returns the fastest plan: for the whole batch, or for groups of its images.
 
     Args:
-        plan: makes a plan for inputs like these: positional and keyword arguments.
+        capture: captures the model for inputs like these: positional and keyword arguments.
         given: the inputs.
 
     """
-    whole = Grouped(plan(given))
+    graph = capture(given)
+    whole = Grouped(Planned(graph))
     leaves = _pytree.tree_leaves(given)
     best, least = whole, _seconds(whole, leaves)
     batch = _batch(leaves, whole.plan)
     wanted = whole(leaves)
-    for size in SIZES:
-        if batch <= size or batch % size:
-            continue
+    for size, side_by_side in _ways(batch, has_images=whole.plan.has_images):
         try:
-            other = Grouped(plan(_first(given, size)), batch // size)
+            part = graph if size == batch else capture(_first(given, size))
+            other = Grouped(Planned(part, side_by_side=side_by_side), batch // size)
             if not _agree(other(leaves), wanted):
-                return whole  # images have an effect on others
+                return whole  # images affect each other
         except ValueError:
             continue
         seconds = _seconds(other, leaves)
         if seconds < BETTER * least:
             best, least = other, seconds
+        elif size < batch and not side_by_side:
+            break  # smaller groups read the weights still more often
     return best
 
 
+def _ways(batch: int, *, has_images: bool) -> list[tuple[int, bool]]:
+    """Sizes of groups to try, and whether the images of a group lie side by side."""
+    found = [(LANES, True)] if has_images and batch % LANES == 0 else []
+    return found + [(size, False) for size in SIZES if batch > size and batch % size == 0]
+
+
 def _batch(leaves: Sequence[Any], plan: Planned) -> int:
-    """Images of the batch; 1 if a tensor has another number of them."""
+    """The number of images in the batch; 1 if the tensors differ in it."""
     tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
     sizes = {one.shape[0] if one.ndim else 0 for one in tensors}
     sizes |= {one.shape[0] if one.shape else 0 for one in plan.plan.outputs}

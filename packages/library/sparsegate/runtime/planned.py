@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from torch import Tensor, fx
 from torch.utils import _pytree
 
 from sparsegate.graph import Example, Graph, Other, capture
-from sparsegate_runtime.engine import Memory, Plan
+from sparsegate_runtime.engine import Memory, Plan, Span
 from sparsegate_runtime.engine import Tensor as Place
 from sparsegate_runtime.engine import network as n
 
@@ -24,16 +25,33 @@ from .translate import translated
 TYPES = {"float32": torch.float32, "int64": torch.int64, "bool": torch.bool}
 
 
-class Planned:
-    """What a model computes for inputs of these shapes; several threads may call it at once."""
+WEIGHTED = ("multiply", "dense multiply", "matrix vector")
+"""Kinds of operations that multiply with weights."""
 
-    def __init__(self, graph: Graph) -> None:
+
+@dataclass(frozen=True)
+class Cost:
+    """The cost of a layer, or of all operations of one kind that belong to no layer."""
+
+    name: str
+    milliseconds: float
+    work: float
+    """Floating-point operations: two for each kept weight at each position."""
+    has_weights: bool = False
+    """Whether fewer kept weights would make it faster."""
+
+
+class Planned:
+    """A model planned for inputs of certain shapes; several threads may call it at once."""
+
+    def __init__(self, graph: Graph, *, side_by_side: bool = False) -> None:
         network, self.left = translated(graph)
         """The operators that torch runs."""
-        self.plan = Plan(network)
+        self.plan = Plan(network, side_by_side=side_by_side)
         self.inputs = network.inputs
+        self.has_images = any(isinstance(one, n.Conv | n.Pool) for one in network.nodes)
         self.is_chain = _is_chain(graph)
-        """Whether every operation reads the one before, and nothing else."""
+        """Whether every operation reads only the previous one."""
         self._outputs = [isinstance(one, fx.Node) for one in graph.returned]
         self._fixed = [None if isinstance(one, fx.Node) else one for one in graph.returned]
         self._structure = graph.structure
@@ -41,23 +59,16 @@ class Planned:
         self._local = threading.local()
 
     @classmethod
-    def of(cls, model: torch.nn.Module, example: Example) -> Planned:
-        """Captures and plans a model.
-
-        Raises:
-            ValueError: the model cannot be captured, or its forward changes its buffers.
-
-        """
-        graph = capture(model, example)
-        if graph.changed:
-            raise ValueError(f"its forward changes {graph.changed[0]}")
-        return cls(graph)
+    def of(cls, model: torch.nn.Module, example: Example, *, side_by_side: bool = False) -> Planned:
+        """Captures and plans a model; see `captured` for what cannot be."""
+        return cls(captured(model, example), side_by_side=side_by_side)
 
     def __call__(self, leaves: Sequence[Any], groups: int = 1) -> Any:
-        """The outputs in the model's structure, from the tensors of the inputs in order.
+        """Returns the outputs, in the model's structure.
 
-        With several groups, the inputs have that many times as many images as the plan, which runs
-        once for each group.
+        Args:
+            leaves: the input tensors, in order.
+            groups: the batch has this many times the images of the plan, which runs once per group.
         """
         threads = torch.get_num_threads()
         memory = self._memory(threads)
@@ -79,18 +90,27 @@ class Planned:
         ]
         return _pytree.tree_unflatten(returned, self._structure)
 
-    def times(self, leaves: Sequence[Any], rounds: int = 5) -> dict[str, float]:
-        """Milliseconds of every layer, of other operations by kind, measured one step at a time."""
+    def spans(self, leaves: Sequence[Any], groups: int = 1) -> list[Span]:
+        """Runs step by step on one thread and returns the time of each step."""
         memory = self._memory(1)
         given = [leaves[one.index].contiguous() for one in self.inputs]
-        outputs = [torch.empty(one.shape) for one in self.plan.outputs]
-        spent: dict[str, list[float]] = defaultdict(lambda: [0.0] * rounds)
-        names = [name or kind.lower().replace("_", " ") for kind, name, _ in self.plan.describe()]
-        for turn in range(rounds):
-            for title, seconds in self.plan.timed(memory, given, outputs, _call, names):
-                spent[title][turn] += 1e3 * seconds
-        memory.results.clear()
-        return {title: sorted(each)[rounds // 2] for title, each in spent.items()}
+        outputs = [_room(one.shape, groups) for one in self.plan.outputs]
+        found: list[Span] = []
+        for group in range(groups):
+            before = found[-1].begin + found[-1].seconds if found else 0.0
+            addresses = [[_part(one, group, groups) for one in each] for each in (given, outputs)]
+            spans = self.plan.spans(memory, *addresses, call=_call)
+            found += [replace(span, begin=span.begin + before) for span in spans]
+            memory.results.clear()
+        return found
+
+    def costs(self, leaves: Sequence[Any], groups: int = 1, rounds: int = 5) -> list[Cost]:
+        """Costs of each layer, and of other operations by kind: medians over some runs."""
+        runs = [_by_name(self.spans(leaves, groups)) for _ in range(rounds)]
+        return [
+            Cost(name, 1e3 * median(run[name][0] for run in runs), work, has_weights)
+            for name, (_, work, has_weights) in runs[0].items()
+        ]
 
     def _memory(self, threads: int) -> Memory:
         found = self._local.__dict__.get("memory")
@@ -98,6 +118,28 @@ class Planned:
             found = self._local.memory = threads, self.plan.memory(threads)
         made: Memory = found[1]
         return made
+
+
+def captured(model: torch.nn.Module, example: Example) -> Graph:
+    """The graph of a model for inputs like these.
+
+    Raises:
+        ValueError: the model cannot be captured, or its forward changes its buffers.
+
+    """
+    graph = capture(model, example)
+    if graph.changed:
+        raise ValueError(f"its forward changes {graph.changed[0]}")
+    return graph
+
+
+def _by_name(spans: Sequence[Span]) -> dict[str, tuple[float, float, bool]]:
+    """The seconds and the work of all spans of a name, and whether weights are behind them."""
+    found: dict[str, tuple[float, float, bool]] = {}
+    for span in spans:
+        seconds, work, _ = found.get(span.name, (0.0, 0.0, False))
+        found[span.name] = seconds + span.seconds, work + span.work, span.kind in WEIGHTED
+    return found
 
 
 def _room(shape: Sequence[int], groups: int) -> Tensor:

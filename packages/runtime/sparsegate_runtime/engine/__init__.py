@@ -1,6 +1,10 @@
 """Plans networks and lays out weights and memory for the C kernels."""
 
 from . import network
+from .functions import Function
+from .image import image_of
+from .image_parts import INSTRUCTION_SETS
+from .loaded import Image, Signature
 from .matrix import (
     LANES,
     LONG,
@@ -15,12 +19,14 @@ from .matrix import (
     spread,
 )
 from .memory import aligned, scratch
+from .peak import peak
 from .plan import Memory, Plan, run_arrays
 from .planner import UnplannedError
-from .structures import Function
+from .spans import Span, chrome_trace
 from .tensor import Tensor
 
 __all__ = [
+    "INSTRUCTION_SETS",
     "LANES",
     "LONG",
     "NEAR",
@@ -28,16 +34,22 @@ __all__ = [
     "CRows",
     "CSlices",
     "Function",
+    "Image",
     "Memory",
     "Plan",
     "Rows",
+    "Signature",
     "Slices",
+    "Span",
     "Tensor",
     "UnplannedError",
     "Weights",
     "aligned",
+    "chrome_trace",
     "columns_in_block",
+    "image_of",
     "network",
+    "peak",
     "run_arrays",
     "scratch",
     "spread",

@@ -1,4 +1,4 @@
-"""The operations of a network as the engine plans them: typed nodes over tensors of known shapes."""
+"""The operations of a network that the engine plans: typed nodes over tensors of known shapes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .structures import Function
+from .functions import Function
 
 Array = NDArray[np.float32]
+Weight = Any
+"""An `Array`, or a `KeptArray` that leaves out its zeros; `np.asarray` makes the former of both."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -49,19 +51,31 @@ class External(Node):
     kind: str = "float32"
 
 
+@dataclass(frozen=True, eq=False)
+class Unscaled:
+    """A weight before a norm was folded into it, and the factors of its outputs.
+
+    Files store these: weights that share values do so before their outputs are scaled.
+    """
+
+    weight: Weight = field(repr=False)
+    factors: Array = field(repr=False)
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Linear(Node):
     """A matrix times the last dimension, plus a bias."""
 
-    weight: Array = field(repr=False)
+    weight: Weight = field(repr=False)
     bias: Array | None = field(repr=False)
+    unscaled: Unscaled | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Conv(Node):
     """A convolution over images [batch, channels, height, width], padded with zeros."""
 
-    weight: Array = field(repr=False)
+    weight: Weight = field(repr=False)
     """[outputs, inputs of a group, height, width]."""
     bias: Array | None = field(repr=False)
     stride: tuple[int, int]
@@ -69,18 +83,20 @@ class Conv(Node):
     """Zeros before and after, for lines and pixels; negative numbers leave some out."""
     dilation: tuple[int, int]
     groups: int
+    unscaled: Unscaled | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TransposedConv(Node):
-    """A transposed convolution over images; its weight is [inputs, outputs of a group, height, width]."""
+    """A transposed convolution; its weight is [inputs, outputs of a group, height, width]."""
 
-    weight: Array = field(repr=False)
+    weight: Weight = field(repr=False)
     bias: Array | None = field(repr=False)
     stride: tuple[int, int]
     padding: tuple[int, int]
     dilation: tuple[int, int]
     groups: int
+    unscaled: Unscaled | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -164,12 +180,12 @@ class Softmax(Node):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Product(Node):
-    """The matrix product of two activations over their last two dimensions, the others broadcast."""
+    """The matrix product of two activations, broadcast over all but the last two dimensions."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Attention(Node):
-    """Softmax(scale * q k^T + mask) v over [batch, heads, tokens, features]; a fourth input is the mask."""
+    """Softmax(scale * q k^T + mask) v over [batch, heads, tokens, features]; it may lack a mask."""
 
     causal: bool
     scale: float
@@ -198,7 +214,7 @@ class Pool(Node):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Upsample(Node):
-    """Images interpolated to another size: for lines and pixels, two sources and the second's weight."""
+    """Interpolates images: two sources for each line and pixel, and the second's weight."""
 
     lines: tuple[NDArray[np.int32], NDArray[np.int32], Array] = field(repr=False)
     pixels: tuple[NDArray[np.int32], NDArray[np.int32], Array] = field(repr=False)
@@ -209,6 +225,28 @@ class Embedding(Node):
     """Rows of a table, by the indices that are the input."""
 
     table: Array = field(repr=False)
+
+
+CELLS = ("tanh", "relu", "lstm", "gru")
+"""Kinds of recurrent layers, by the numbers of recurrent.h."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Recurrent(Node):
+    """All steps of a recurrent layer over [batch, tokens, units], from a state of zeros.
+
+    Its input [batch, tokens, gates * units] is what the layer's inputs add to its sums; a `Linear`
+    computes it. Gates are in torch's order: input, forget, candidate, output of an LSTM; reset,
+    update, new of a GRU.
+    """
+
+    cell: str
+    """One of `CELLS`."""
+    weight: Weight = field(repr=False)
+    """[gates * units, units]: the recurrent matrix."""
+    bias: Array | None = field(repr=False)
+    reverse: bool = False
+    """Whether the last token comes first."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,14 +12,22 @@ from numpy.typing import NDArray
 
 from sparsegate_runtime.kernels import KERNELS
 
-from . import rules_attention, rules_layers, rules_maps, rules_moves, rules_norms
+from . import (
+    rules_attention,
+    rules_layers,
+    rules_maps,
+    rules_moves,
+    rules_norms,
+    rules_recurrent,
+)
 from . import structures as c
 from .memory import aligned
-from .network import External, Network
-from .planner import Pending, Planner, UnplannedError
+from .network import External, Input, Network
+from .pending import Pending
+from .planner import Planner, UnplannedError
 from .program import Operation, Program
 from .schedule import BAND, Piece, place, steps_of
-from .structures import Kind
+from .spans import Span
 from .tensor import SLACK, Buffer, Tensor
 
 RULES = {
@@ -28,6 +36,7 @@ RULES = {
     **rules_maps.RULES,
     **rules_moves.RULES,
     **rules_norms.RULES,
+    **rules_recurrent.RULES,
 }
 
 Call = Callable[[External, Sequence[Tensor], "Memory"], int]
@@ -37,13 +46,22 @@ Call = Callable[[External, Sequence[Tensor], "Memory"], int]
 class Plan:
     """The operations that compute a network, in C's form."""
 
-    def __init__(self, network: Network, *, variant: int | None = None, band: int = BAND) -> None:
+    def __init__(
+        self,
+        network: Network,
+        *,
+        variant: int | None = None,
+        band: int = BAND,
+        side_by_side: bool = False,
+    ) -> None:
         if KERNELS is None:
             raise UnplannedError("the C kernels were not built")
         self.variant = KERNELS.sg_variant() if variant is None else variant
-        planner = Planner(network, RULES, variant=self.variant)
+        planner = Planner(network, RULES, variant=self.variant, side_by_side=side_by_side)
+        self.side_by_side = side_by_side
         self.pending: tuple[Pending, ...] = tuple(planner.pending)
         self.inputs, self.outputs = planner.inputs, planner.outputs
+        self.given = tuple(node for node in network.nodes if isinstance(node, Input))
         self.buffers = planner.slots.buffers
         self.arena = place(planner.pending, [one.buffer for one in planner.outputs]) + SLACK
         steps, self.pieces = steps_of(planner.pending, band)
@@ -95,29 +113,44 @@ class Plan:
             else:
                 self._external(piece, memory, call)
 
-    def timed(
-        self,
-        memory: Memory,
-        inputs: Sequence[Any],
-        outputs: Sequence[Any],
-        call: Call,
-        names: Sequence[str],
-    ) -> list[tuple[str, float]]:
-        """Runs on one thread, step by step; the name and the seconds of each."""
-        self._set(memory, [a.data_ptr() for a in inputs], [a.data_ptr() for a in outputs])
-        found = []
+    def spans(
+        self, memory: Memory, inputs: Sequence[int], outputs: Sequence[int], *, call: Call
+    ) -> list[Span]:
+        """Runs on one thread, step by step, and says what each step took; arguments as of `run`."""
+        self._set(memory, inputs, outputs)
+        kinds = [one for one in self.pending if one.kind is not None]
+        found, start = [], time.perf_counter()
         for piece in self.pieces:
             for step in range(piece.first, piece.last):
+                operation, first, last = self.steps[step]
                 began = time.perf_counter()
                 self.program.run(
                     memory.addresses, step, step + 1, memory.scratch, variant=self.variant
                 )
-                found.append((names[self.steps[step][0]], time.perf_counter() - began))
+                seconds = time.perf_counter() - began
+                one = kinds[operation]
+                share = (last - first) / (abs(one.extent) or 1) if last > first else 1.0
+                found.append(
+                    Span(
+                        one.title,
+                        one.kind_name,
+                        began - start,
+                        seconds,
+                        share * one.work,
+                        (first, last),
+                    )
+                )
             if piece.external >= 0:
                 began = time.perf_counter()
                 self._external(piece, memory, call)
-                found.append(("torch", time.perf_counter() - began))
+                found.append(Span("torch", "torch", began - start, time.perf_counter() - began))
         return found
+
+    @property
+    def weight_bytes(self) -> int:
+        """Memory of packed weights and constants."""
+        constants = sum(one.constant.nbytes for one in self.buffers if one.constant is not None)
+        return constants + sum(_nbytes(one.of) for one in self.program.operations)
 
     def _set(self, memory: Memory, inputs: Sequence[int], outputs: Sequence[int]) -> None:
         addresses = memory.addresses
@@ -133,16 +166,13 @@ class Plan:
         assert one.external is not None
         memory.addresses[one.writes[0].slot] = call(one.external, one.tensors, memory)
 
-    def describe(self) -> list[tuple[str, str, int]]:
-        """The kind and layer of every operation, and its steps."""
-        counts: dict[int, int] = {}
-        for index, _, _ in self.steps:
-            counts[index] = counts.get(index, 0) + 1
-        kinds = [one for one in self.pending if one.kind is not None]
-        return [
-            (Kind(one.kind or 0).name, one.name, counts.get(index, 0))
-            for index, one in enumerate(kinds)
-        ]
+
+def _nbytes(kept: Any) -> int:
+    """Bytes of the arrays that a structure, or a record of arrays, keeps."""
+    if isinstance(kept, np.ndarray):
+        return kept.nbytes
+    inside = kept.keep if isinstance(kept, c.Structure) else getattr(kept, "__dict__", {}).values()
+    return sum(_nbytes(one) for one in inside)
 
 
 class Memory:

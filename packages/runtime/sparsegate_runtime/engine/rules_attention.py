@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from . import network as n
@@ -34,7 +35,8 @@ def product(planner: Planner, node: n.Product) -> Tensor:
         batch = (c.LONG * 3)(*[1] * missing, *leading)
         return c.MatrixMultiply(batch, rows, inner, columns, view(a), view(b), view(out), 1.0)
 
-    planner.emit(Kind.MATRIX_MULTIPLY, make, [a, b], out)
+    work = 2.0 * prod(node.shape) * inner
+    planner.emit(Kind.MATRIX_MULTIPLY, make, [a, b], out, work=work)
     return out
 
 
@@ -67,8 +69,9 @@ def attention(planner: Planner, node: n.Attention) -> Tensor:
         )  # fmt: skip
 
     reads = [q, k, v] if mask is None else [q, k, v, mask]
-    room = 64 * (keys + value_features + features) + 4096
-    planner.emit(Kind.ATTENTION, make, reads, out, scratch=min(room, 65_536))
+    scratch = c.Attention(features=features, value_features=value_features).scratch
+    work = 2.0 * images * heads * queries * keys * (features + value_features)
+    planner.emit(Kind.ATTENTION, make, reads, out, scratch=scratch, work=work)
     return out
 
 

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import network as n
-from .planner import Planner
+from .planner import Planner, only_in_lines
 from .sums import layer
 from .tensor import Tensor
 
 
 def transposed(planner: Planner, node: n.TransposedConv) -> Tensor:
     """A convolution for each phase of the output, whose results are then interleaved."""
+    only_in_lines(planner, "a transposed convolution")
     lines, pixels = (_phase_taps(node, axis) for axis in (0, 1))
     low = (min(t.first for t in lines), min(t.first for t in pixels))
     high = (max(t.last for t in lines), max(t.last for t in pixels))
@@ -65,7 +66,7 @@ def transposed(planner: Planner, node: n.TransposedConv) -> Tensor:
 
 @dataclass(frozen=True)
 class PhaseTaps:
-    """The taps of a transposed convolution that reach one phase of its output, with their shifts."""
+    """The taps of a transposed convolution for one phase of its output, with their shifts."""
 
     taps: tuple[int, ...]
     shifts: tuple[int, ...]
@@ -104,7 +105,7 @@ def _phase_weights(
     size = (high[0] - low[0] + 1, high[1] - low[1] + 1)
     each = inputs // node.groups
     made = np.zeros((node.groups, outputs, *node.stride, each, *size), np.float32)
-    grouped = node.weight.reshape(node.groups, each, outputs, *node.weight.shape[2:])
+    grouped = np.asarray(node.weight).reshape(node.groups, each, outputs, *node.weight.shape[2:])
     for y, one in enumerate(lines):
         for x, other in enumerate(pixels):
             for tap_y, shift_y in zip(one.taps, one.shifts, strict=True):

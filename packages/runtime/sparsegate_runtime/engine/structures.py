@@ -11,50 +11,8 @@ from .matrix import CRows, CSlices
 POINTER, LONG, FLOAT, INT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float, ctypes.c_int32
 MOST_DIMS, MOST_INPUTS, MOST_CODE, MOST_REGISTERS = 6, 6, 24, 10
 DIMS = LONG * MOST_DIMS
-
-
-class Function(IntEnum):
-    """Functions of elements, by the numbers of engine.h."""
-
-    COPY = 0
-    RELU = 1
-    RELU6 = 2
-    LEAKY_RELU = 3
-    ELU = 4
-    SIGMOID = 5
-    TANH = 6
-    SILU = 7
-    GELU = 8
-    GELU_TANH = 9
-    HARD_SIGMOID = 10
-    HARD_SWISH = 11
-    SOFTPLUS = 12
-    MISH = 13
-    EXP = 14
-    LOG = 15
-    ERF = 16
-    SQRT = 17
-    RSQRT = 18
-    RECIPROCAL = 19
-    ABS = 20
-    NEG = 21
-    SQUARE = 22
-    SIN = 23
-    COS = 24
-    FLOOR = 25
-    CEIL = 26
-    ROUND = 27
-    SIGN = 28
-    CLAMP = 29
-    AFFINE = 30
-    POW = 31
-    ADD = 32
-    SUB = 33
-    MUL = 34
-    DIV = 35
-    MAX = 36
-    MIN = 37
-    PRELU = 38
+REPEATS = -(2**63)
+"""The stride of sixteen floats that repeat."""
 
 
 class Kind(IntEnum):
@@ -76,6 +34,7 @@ class Kind(IntEnum):
     POOL = 13
     UPSAMPLE = 14
     EMBEDDING = 15
+    RECURRENT = 16
 
 
 class Structure(ctypes.Structure):
@@ -124,6 +83,12 @@ class Finish(Structure):
     _fields_ = (("least", FLOAT), ("unused", INT), ("inside", POINTER), ("then", POINTER))
 
 
+class Apart(Structure):
+    """`Apart` of engine.h."""
+
+    _fields_ = (("line", LONG), ("in_line", LONG), ("pixels", LONG))
+
+
 class Multiply(Structure):
     """`Multiply` of engine.h."""
 
@@ -136,6 +101,7 @@ class Multiply(Structure):
         ("out", Place),
         ("finish", Finish),
         ("tile", LONG),
+        ("apart", Apart),
     )
 
 
@@ -302,6 +268,7 @@ class Pool(Structure):
         ("input", Place),
         ("out", Place),
         ("inside", POINTER),
+        ("apart", Apart),
     )
 
 
@@ -329,6 +296,20 @@ class Embedding(Structure):
         ("id", View),
         ("out", View),
         ("feature", LONG),
+    )
+
+
+class RecurrentSteps(Structure):
+    """`RecurrentSteps` of engine.h."""
+
+    _fields_ = (
+        *((name, LONG) for name in ("cell", "hidden", "num_rows")),
+        *((name, LONG) for name in ("steps", "images", "reverse", "single")),
+        ("rows", CRows),
+        ("slices", CSlices),
+        ("bias", POINTER),
+        ("input", View),
+        ("out", View),
     )
 
 

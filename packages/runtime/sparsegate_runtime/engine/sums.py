@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 from . import network as n
 from . import structures as c
 from .borders import reads_in_place
+from .kept import entries, num_kept
+from .layout import InLines
 from .matrix import Rows, Slices, Weights, columns_in_block
 from .planner import Planner
 from .structures import Kind
-from .tensor import Tensor
+from .tensor import LANES, Tensor
 
 FEW = 3
 """Positions up to which a matrix is multiplied by one vector after another."""
@@ -24,7 +26,7 @@ MOST_COLUMNS = 2**16
 """Columns that a matrix of slices can have."""
 TILE = 16
 """Vectors of a tile: enough to hide the loads of weights, few enough for inputs to stay near."""
-WIDEST = {0: 6, 1: 6, 2: 28}
+WIDEST = {0: 6, 1: 6, 2: 28, 3: 6, 4: 6}
 """Vectors that fit into the registers, by variant."""
 DENSE = 0.7
 """Kept weights from which a matrix without zeros in its kernel is faster."""
@@ -34,7 +36,7 @@ FinishOf = Callable[[], c.Finish]
 
 @dataclass(frozen=True, eq=False)
 class Taps:
-    """What every row reads: a channel and a distance from the position, for each column of a weight."""
+    """What each column of a weight reads: a channel, and a distance from the position."""
 
     channel: NDArray[np.int64]
     """[columns] within a group."""
@@ -54,12 +56,18 @@ class Sums:
     extent: int
     taps: Taps
     groups: int = 1
+    apart: tuple[int, int, int] = (0, 0, 0)
+    """Where strided layers on images side by side read: `Apart` of engine.h."""
 
     @property
-    def weight(self) -> NDArray[np.float32]:
-        """The matrix: [rows, columns]."""
-        flat: NDArray[np.float32] = self.node.weight.reshape(len(self.node.weight), -1)
-        return flat
+    def num_rows(self) -> int:
+        """Rows of the matrix."""
+        return len(self.node.weight)
+
+    @property
+    def num_columns(self) -> int:
+        """Columns of the matrix."""
+        return int(self.node.weight.size) // max(1, self.num_rows)
 
     @property
     def reach(self) -> tuple[int, int]:
@@ -76,7 +84,7 @@ def sums_of(planner: Planner, node: n.Linear | n.Conv) -> Sums:
 def layer(planner: Planner, node: n.Linear | n.Conv) -> Tensor:
     """A layer whose sums nothing finishes."""
     made = sums_of(planner, node)
-    emit(planner, made, c.Finish(-np.inf, 0, None, None), clean=node in planner.borders.clean)
+    emit(planner, made, c.Finish(-np.inf, 0, None, None), border=planner.borders.value(node))
     return made.out
 
 
@@ -85,22 +93,19 @@ def emit(
     sums: Sums,
     finish: c.Finish,
     *,
-    clean: bool = False,
+    border: float | None = None,
     reads: tuple[Tensor, ...] = (),
     then: Callable[[], c.Pointwise] | None = None,
 ) -> None:
     """Adds the product, by the kernel that suits it."""
-    mask = None
-    if clean:
-        positions = sums.out.positions(sums.out_channel)
-        assert positions is not None
-        mask = positions.inside(sums.extent)
-        sums.out.buffer.is_clean = True
-    kept = np.count_nonzero(sums.weight) / max(1, sums.weight.size)
-    is_few = _is_few(sums.extent, sums.weight.shape[1], sums.groups)
+    written = planner.layout.written(sums.out, sums.out_channel, border, line=sums.apart[0])
+    mask = written.mask
+    columns, kept = sums.num_columns, num_kept(sums.node.weight)
+    is_few = _is_few(sums.extent, columns, sums.groups)
+    is_plain = sums.groups == 1 and columns > 1 and not sums.apart[0]
     if is_few and not sums.taps.offset.any():
-        make, kind, scratch = _matrix_vector(sums), Kind.MATRIX_VECTOR, sums.weight.shape[1] + 16
-    elif kept >= DENSE and sums.groups == 1 and sums.weight.shape[1] > 1:
+        make, kind, scratch = _matrix_vector(sums), Kind.MATRIX_VECTOR, columns + 16
+    elif kept >= DENSE * sums.num_rows * columns and is_plain:
         make, kind, scratch = _dense(sums), Kind.DENSE_MULTIPLY, 0
     else:
         make, kind, scratch = _multiply(planner, sums), Kind.MULTIPLY, 0
@@ -125,12 +130,12 @@ def emit(
         [sums.source, *others],
         sums.out,
         extent=sums.extent,
+        ranges=written.ranges,
         reach=sums.reach,
         name=sums.node.name,
         scratch=scratch,
+        work=2.0 * kept * prod(sums.out.shape) / max(1, sums.out.shape[sums.out_channel]),
     )
-    if clean:
-        planner.clear_lead(sums.out, sums.out_channel)
 
 
 def _is_few(extent: int, columns: int, groups: int) -> bool:
@@ -144,7 +149,7 @@ def _address(structure: c.Structure) -> int:
     return ctypes.addressof(structure)
 
 
-# -- where layers read ------------------------------------------------------------------------------
+# -- where layers read -----------------------------------------------------------------------------
 
 
 def _linear(planner: Planner, node: n.Linear) -> Sums:
@@ -164,7 +169,7 @@ def _pointwise_layer(
     groups = node.groups if isinstance(node, n.Conv) else 1
     few = _is_few(extent, node.weight.size // max(1, len(node.weight)), groups)
     out = planner.allocate(node.shape, channel, source, extent, tight=few)
-    columns = node.weight.reshape(len(node.weight), -1).shape[1]
+    columns = node.weight.size // max(1, len(node.weight))
     zero = np.zeros(columns, np.int64)
     return Sums(node, source, channel, out, channel, extent, Taps(np.arange(columns), zero), groups)
 
@@ -174,21 +179,21 @@ def _conv(planner: Planner, node: n.Conv) -> Sums:
     taps = node.weight.shape[2:]
     if prod(taps) == 1 and node.stride == (1, 1) and not any(map(any, node.padding)):
         return _pointwise_layer(planner, node, planner.arranged(source, 1), 1)
-    if reads_in_place(node):
+    if isinstance(planner.layout, InLines) and reads_in_place(node):
         return _conv_on_grid(planner, node, source)
     before = (node.padding[0][0], node.padding[1][0])
-    phases = planner.phases(node, taps, node.dilation, node.stride, before, 0.0)
     out = planner.images(node, node.shape)
-    extent = out.strides[0] * node.shape[0]
+    phases = planner.layout.phases(node, taps, node.dilation, node.stride, before, 0.0)
     return Sums(
         node,
         phases.tensor,
         0,
         out,
         1,
-        extent,
+        planner.layout.extent(out),
         _taps(node, phases.offsets.astype(np.int64) // 4),
         node.groups,
+        phases.apart,
     )
 
 
@@ -205,7 +210,7 @@ def _conv_on_grid(planner: Planner, node: n.Conv, source: Tensor) -> Sums:
         or (padded and not source.buffer.is_clean)
         or (source.buffer.lead < first)
     ):
-        source = planner.on_grid(node, source)
+        source = planner.layout.on_grid(node, source)
     (pad_y, _), (pad_x, _) = node.padding
     lines = np.arange(node.weight.shape[2]) * node.dilation[0] - pad_y
     pixels = np.arange(node.weight.shape[3]) * node.dilation[1] - pad_x
@@ -220,12 +225,12 @@ def _taps(node: n.Conv, offsets: NDArray[np.int64]) -> Taps:
     return Taps(np.repeat(np.arange(channels), len(offsets)), np.tile(offsets, channels))
 
 
-# -- kernels ----------------------------------------------------------------------------------------
+# -- kernels ---------------------------------------------------------------------------------------
 
 
 def _columns(sums: Sums, row: NDArray[np.int64], column: NDArray[np.int64]) -> Any:
     """The offset in floats and the channel within its group of each weight."""
-    group = row // max(1, len(sums.weight) // sums.groups)
+    group = row // max(1, sums.num_rows // sums.groups)
     channels = sums.source.shape[sums.source_channel] // sums.groups
     channel = sums.taps.channel[column]
     stride = sums.source.strides[sums.source_channel]
@@ -233,21 +238,19 @@ def _columns(sums: Sums, row: NDArray[np.int64], column: NDArray[np.int64]) -> A
 
 
 def _multiply(planner: Planner, sums: Sums) -> Callable[[], c.Structure]:
-    weight = sums.weight
-    row, column = np.nonzero(weight)
-    reach = 4 * sum(sums.reach)
+    row, column, value = entries(sums.node.weight)
     channels = int(sums.taps.channel.max(initial=0)) + 1
     tile = min(TILE, WIDEST[planner.variant])
     offset, channel = _columns(sums, row, column)
-    near = columns_in_block(len(row), len(weight), channels, 64 * tile + reach)
-    weights = Weights(row, column, weight[row, column], len(weight))
+    near = columns_in_block(len(row), sums.num_rows, channels, _bytes_of_tile(sums, tile))
+    weights = Weights(row, column, value, sums.num_rows)
     rows = Rows.of(weights, 4 * offset, channel // near)
     work = weights.before_row
     bias = _bias(sums)
 
     def make() -> c.Structure:
         made = c.Multiply(
-            len(weight),
+            sums.num_rows,
             rows.as_c(),
             bias.ctypes.data,
             work.ctypes.data,
@@ -255,6 +258,7 @@ def _multiply(planner: Planner, sums: Sums) -> Callable[[], c.Structure]:
             sums.out.place(sums.out_channel),
             c.Finish(),
             tile,
+            c.Apart(*sums.apart),
         )
         made.keep = (rows, bias, work)
         return made
@@ -262,9 +266,20 @@ def _multiply(planner: Planner, sums: Sums) -> Callable[[], c.Structure]:
     return make
 
 
+def _bytes_of_tile(sums: Sums, tile: int) -> int:
+    """Bytes of a channel that a tile reads."""
+    if not sums.taps.offset.any() or sums.out.strides[0] != 1:
+        return 64 * tile + 4 * sum(sums.reach)
+    vectors = sums.out.shape[3]  # of a line: a tile does not go beyond it
+    tile = -(-vectors // -(-vectors // tile))
+    pixels = np.arange(tile) * max(1, sums.apart[2])
+    taps = np.unique(sums.taps.offset) // LANES
+    return 64 * len(np.unique(taps[:, None] + pixels))
+
+
 def _bias(sums: Sums) -> NDArray[np.float32]:
     if sums.node.bias is None:
-        return np.zeros(len(sums.weight), np.float32)
+        return np.zeros(sums.num_rows, np.float32)
     return np.ascontiguousarray(sums.node.bias, np.float32)
 
 
@@ -273,7 +288,7 @@ GROUP = 4
 
 
 def _dense(sums: Sums) -> Callable[[], c.Structure]:
-    weight = sums.weight
+    weight = np.asarray(sums.node.weight).reshape(sums.num_rows, sums.num_columns)
     columns = np.arange(weight.shape[1])
     offset, _ = _columns(sums, np.zeros(len(columns), np.int64), columns)
     offsets = (4 * offset).astype(np.int32)
@@ -304,14 +319,14 @@ def _dense(sums: Sums) -> Callable[[], c.Structure]:
 
 
 def _matrix_vector(sums: Sums) -> Callable[[], c.Structure]:
-    row, column = np.nonzero(sums.weight)
-    weights = Weights(row, column, sums.weight[row, column], len(sums.weight))
+    row, column, value = entries(sums.node.weight)
+    weights = Weights(row, column, value, sums.num_rows)
     slices, bias = Slices.of(weights), _bias(sums)
 
     def make() -> c.Structure:
         made = c.MatrixVector(
-            len(sums.weight),
-            sums.weight.shape[1],
+            sums.num_rows,
+            sums.num_columns,
             slices.as_c(),
             bias.ctypes.data,
             sums.source.place(sums.source_channel),

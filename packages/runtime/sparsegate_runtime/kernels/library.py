@@ -31,11 +31,21 @@ SIGNATURES = {
         INT,
         INT,
     ),
+    "sg_image_load": (POINTER, LONG, POINTER, LONG),
+    "sg_image_memory": (POINTER, LONG),
+    "sg_image_num": (POINTER, LONG),
+    "sg_image_room": (POINTER, LONG),
+    "sg_image_run": (POINTER, POINTER, LONG, POINTER, POINTER),
+    "sg_image_use": (POINTER, LONG),
     "sg_recurrent": (POINTER, POINTER, LONG, LONG, LONG),
     "sg_recurrent_scratch": (POINTER, LONG),
     "sg_variant": (),
     "sg_winograd": (POINTER, POINTER, POINTER, LONG, POINTER, LONG, LONG),
     "sg_winograd_scratch": (POINTER, LONG),
+}
+RETURNING_POINTERS = {
+    "sg_image_error": ((LONG,), ctypes.c_char_p),
+    "sg_image_tensor": ((POINTER, LONG, LONG), POINTER),
 }
 
 
@@ -49,7 +59,7 @@ def _load() -> ctypes.CDLL | None:
     if path is None:
         return None
     library = ctypes.CDLL(str(path))
-    if not all(hasattr(library, name) for name in SIGNATURES):
+    if not all(hasattr(library, name) for name in (*SIGNATURES, *RETURNING_POINTERS)):
         warnings.warn(
             f"{path.name} is of another version and not used; install sparsegate again",
             stacklevel=2,
@@ -58,6 +68,9 @@ def _load() -> ctypes.CDLL | None:
     for name, takes in SIGNATURES.items():
         getattr(library, name).argtypes = takes
         getattr(library, name).restype = LONG
+    for name, (takes, returns) in RETURNING_POINTERS.items():
+        getattr(library, name).argtypes = takes
+        getattr(library, name).restype = returns
     return library
 
 

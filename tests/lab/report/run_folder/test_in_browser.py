@@ -124,24 +124,20 @@ def test_the_answers_are_pytorchs_on_a_thousand_test_images(opened, report, spar
 def test_every_kind_of_layer_is_computed_as_pytorch_does(opened, tmp_path):
     torch.manual_seed(0)
     model = nn.Sequential(
-        *(
-            nn.AvgPool2d(3, 2, 1, ceil_mode=True, count_include_pad=False),
-            nn.Conv2d(1, 4, 3, padding=1),
-        ),
-        *(
-            nn.BatchNorm2d(4),
-            nn.ReLU(),
-            nn.Conv2d(4, 4, 3, (1, 2), 1, groups=2),
-            nn.MaxPool2d(3, 2, 1),
-            nn.ReLU(),
-        ),
-        *(
-            nn.AvgPool2d(2, 1, 1),
-            nn.Conv2d(4, 3, (3, 2), 1, (2, 1), dilation=(2, 1)),
-            nn.MaxPool2d(2),
-            nn.Flatten(),
-        ),
-        *(nn.LazyLinear(6), nn.ReLU(), nn.Linear(6, 5)),
+        nn.AvgPool2d(3, 2, 1, ceil_mode=True, count_include_pad=False),
+        nn.Conv2d(1, 4, 3, padding=1),
+        nn.BatchNorm2d(4),
+        nn.ReLU(),
+        nn.Conv2d(4, 4, 3, (1, 2), 1, groups=2),
+        nn.MaxPool2d(3, 2, 1),
+        nn.ReLU(),
+        nn.AvgPool2d(2, 1, 1),
+        nn.Conv2d(4, 3, (3, 2), 1, (2, 1), dilation=(2, 1)),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.LazyLinear(6),
+        nn.ReLU(),
+        nn.Linear(6, 5),
     )
     images = torch.randint(0, 256, (20, 1, 28, 20), dtype=torch.uint8)
     model(images / 255)

@@ -14,19 +14,6 @@ static int omp_get_num_threads(void) { return 1; }
 
 #define LINE 64 /* bytes: alignment of scratch memory */
 
-/* The best variant for this processor. */
-KERNEL int64_t sg_variant(void)
-{
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512dq"))
-        return AVX512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return AVX2;
-#endif
-    return PLAIN;
-}
-
 static Run run_for(int64_t variant, int64_t single)
 {
 #if defined(__x86_64__)

@@ -8,25 +8,33 @@
 #define MAX_VECTORS 4 /* vectors of images in a panel, if all layers are linear */
 #define SLACK 512     /* floats that a tile may read or write beyond the end of a buffer */
 
-enum { PLAIN, AVX2, AVX512 }; /* the variants, by processor */
+enum { PLAIN, AVX2, AVX512, NEON, WASM }; /* the variants, by processor */
+
+/* A pointer that takes eight bytes on every processor, so that a structure has one layout everywhere. An image
+ * (image.h) has the number of a byte in its place. */
+#define WIDE_POINTER(type, name) \
+    union {                      \
+        type *name;              \
+        uint64_t name##_at;      \
+    }
 
 /* Rows of a sparse matrix, with the weights grouped by blocks of columns, whose inputs fit into the first
  * cache. */
 typedef struct {
     int64_t num_blocks;
-    const int32_t *start;  /* [num_blocks][rows + 1] into the weights */
-    const int32_t *offset; /* [weights] bytes from a tile's first input to the input of the weight */
-    const float *value;    /* [weights] */
+    WIDE_POINTER(const int32_t, start);  /* [num_blocks][rows + 1] into the weights */
+    WIDE_POINTER(const int32_t, offset); /* [weights] bytes from a tile's first input to the input of the weight */
+    WIDE_POINTER(const float, value);    /* [weights] */
 } Rows;
 
 /* Rows in slices of eight, for a matrix times one vector: step k of a slice has the k-th weight of its
  * eight rows. */
 typedef struct {
     int64_t num_slices;
-    const int32_t *start;   /* [num_slices + 1], in steps */
-    const int32_t *row;     /* [num_slices][8] index of the sum; -1 for padding */
-    const uint16_t *column; /* [steps][8] */
-    const float *value;     /* [steps][8], zero after the end of a row */
+    WIDE_POINTER(const int32_t, start);   /* [num_slices + 1], in steps */
+    WIDE_POINTER(const int32_t, row);     /* [num_slices][8] index of the sum; -1 for padding */
+    WIDE_POINTER(const uint16_t, column); /* [steps][8] */
+    WIDE_POINTER(const float, value);     /* [steps][8], zero after the end of a row */
 } Slices;
 
 /* One linear or convolutional layer, and the max pool and ReLU after it. Its input is padded and, for

@@ -27,6 +27,8 @@ typedef struct {
     int64_t buffer, offset, stride;
 } Place;
 
+#define REPEATS INT64_MIN /* the stride of sixteen floats that repeat, for inputs of pointwise operations */
+
 /* A tensor of any strides, in floats; 0 repeats the same element. */
 typedef struct {
     int64_t buffer, offset;
@@ -49,7 +51,7 @@ typedef struct {
 } Instruction;
 
 /* out = code(inputs), elementwise over shape[0] x ... x shape[dims - 1]. The last dimension is the innermost: out has
- * stride 1 there, every input 1 or 0 or any other. The result is register `result`. Positions of the last dimension
+ * stride 1 there, every input 1 or 0 or any other; REPEATS for sixteen floats that repeat. The result is register `result`. Positions of the last dimension
  * (steps restrict it to [begin, end)); `inside`, if not NULL, is a mask by index of the last dimension: where it is
  * zero, zero is written. Inputs are read before the output is written, element by element: out may be an input. */
 typedef struct {
@@ -57,7 +59,7 @@ typedef struct {
     int64_t num_inputs, num_code, result;
     View in[MOST_INPUTS], out;
     Instruction code[MOST_CODE];
-    const int32_t *inside;
+    WIDE_POINTER(const int32_t, inside);
 } Pointwise;
 
 /* ---- products with matrices ---- */
@@ -68,28 +70,36 @@ typedef struct {
 typedef struct {
     float least; /* -infinity for no bound */
     int32_t unused;
-    const int32_t *inside;
-    const Pointwise *then;
+    WIDE_POINTER(const int32_t, inside);
+    WIDE_POINTER(const Pointwise, then);
 } Finish;
+
+/* How positions of out lie in the input of a strided operation on images that lie side by side, sixteen to a pixel:
+ * line l of out, which has `line` floats, begins at l * in_line floats of in, and its pixels are `pixels` pixels of
+ * sixteen floats apart. A step stays within a line. All zero: position p reads around position p of in. */
+typedef struct {
+    int64_t line, in_line, pixels;
+} Apart;
 
 /* out[r][p] = bias[r] + sum of value[k] * in[p + offset[k]]: a linear layer or convolution without its zeros. */
 typedef struct {
     int64_t num_rows;
     Rows rows;           /* offsets in bytes from position p of channel 0 */
-    const float *bias;   /* [num_rows] */
-    const int64_t *work; /* [num_rows + 1] weights before a row, to share the rows among threads */
+    WIDE_POINTER(const float, bias);   /* [num_rows] */
+    WIDE_POINTER(const int64_t, work); /* [num_rows + 1] weights before a row, to share the rows among threads */
     Place in, out;
     Finish finish;
     int64_t tile;        /* vectors of a tile; at most the processor's most */
+    Apart apart;
 } Multiply;
 
 /* The same without zeros in the weights: all rows read the same inputs. `weight` is packed: for each group of
  * `group` rows and each input k: `group` weights next to each other, zero beyond the last row. */
 typedef struct {
     int64_t num_rows, num_inputs, group;
-    const int32_t *offset; /* [num_inputs] bytes, as in Rows */
-    const float *weight;   /* [ceil(num_rows / group)][num_inputs][group] */
-    const float *bias;
+    WIDE_POINTER(const int32_t, offset); /* [num_inputs] bytes, as in Rows */
+    WIDE_POINTER(const float, weight);   /* [ceil(num_rows / group)][num_inputs][group] */
+    WIDE_POINTER(const float, bias);
     Place in, out;
     Finish finish;
     int64_t block;         /* inputs whose vectors fit into the first cache together */
@@ -99,7 +109,7 @@ typedef struct {
 typedef struct {
     int64_t num_rows, num_inputs;
     Slices slices;
-    const float *bias;
+    WIDE_POINTER(const float, bias);
     Place in, out;
     int64_t in_position, out_position; /* distance between positions, in floats */
     Finish finish;                     /* then applies to [rows][positions] afterwards */
@@ -145,9 +155,10 @@ typedef struct {
     int64_t channels, rms;
     float eps;
     int32_t unused;
-    const float *weight, *bias; /* [channels] */
+    WIDE_POINTER(const float, weight);
+    WIDE_POINTER(const float, bias); /* [channels] */
     Place in, out;
-    const int32_t *inside;
+    WIDE_POINTER(const int32_t, inside);
 } ChannelNorm;
 
 /* Group norm: over channels / groups channels and all positions (lines x width) of an image. strides of in and out:
@@ -156,7 +167,8 @@ typedef struct {
     int64_t images, channels, groups, lines, width;
     float eps;
     int32_t unused;
-    const float *weight, *bias; /* [channels], or NULL */
+    WIDE_POINTER(const float, weight);
+    WIDE_POINTER(const float, bias); /* [channels], or NULL */
     View in, out;
 } GroupNorm;
 
@@ -208,10 +220,11 @@ typedef struct {
  * reciprocal counts), else 1 / taps. */
 typedef struct {
     int64_t channels, taps, largest;
-    const int32_t *offset; /* bytes, may be negative */
-    const float *scale;    /* [positions] or NULL */
+    WIDE_POINTER(const int32_t, offset); /* bytes, may be negative */
+    WIDE_POINTER(const float, scale);    /* [positions] or NULL */
     Place in, out;
-    const int32_t *inside;
+    WIDE_POINTER(const int32_t, inside);
+    Apart apart;
 } Pool;
 
 /* out[n][c][y][x] from in by interpolation: two source lines and pixels with their weights for every output line and
@@ -219,32 +232,49 @@ typedef struct {
 typedef struct {
     int64_t images, channels, out_height, out_width;
     View in, out;
-    const int32_t *line0, *line1;   /* [out_height] */
-    const float *line_weight;       /* [out_height] of line1 */
-    const int32_t *pixel0, *pixel1; /* [out_width] */
-    const float *pixel_weight;
+    WIDE_POINTER(const int32_t, line0);
+    WIDE_POINTER(const int32_t, line1);   /* [out_height] */
+    WIDE_POINTER(const float, line_weight);       /* [out_height] of line1 */
+    WIDE_POINTER(const int32_t, pixel0);
+    WIDE_POINTER(const int32_t, pixel1); /* [out_width] */
+    WIDE_POINTER(const float, pixel_weight);
 } Upsample;
 
 /* out[feature][position] = table[id[position]][feature], for 64-bit ids of any strides; an id outside is an error. */
 typedef struct {
     int64_t rows, features;
-    const float *table; /* [rows][features] */
+    WIDE_POINTER(const float, table); /* [rows][features] */
     int64_t dims, shape[MOST_DIMS];
     View id;  /* strides in elements of 8 bytes; offset too */
     View out; /* strides of the same dimensions; `feature` below */
     int64_t feature; /* distance between features in out */
 } Embedding;
 
+/* ---- recurrent layers ---- */
+
+/* All steps of a recurrent layer from a state of zeros: the input's part of the sums was computed before. Gates and
+ * cells are those of recurrent.h. `rows` is used for sixteen images at a time, `slices` for one. */
+typedef struct {
+    int64_t cell, hidden, num_rows; /* num_rows: gates * hidden */
+    int64_t steps, images, reverse, single;
+    Rows rows;
+    Slices slices;
+    WIDE_POINTER(const float, bias); /* [num_rows] */
+    View in;           /* strides: image, step; the sums of a step are neighbours */
+    View out;          /* likewise, for the units */
+} RecurrentSteps;
+
 /* ---- programs ---- */
 
 enum Kind {
     OP_POINTWISE, OP_MULTIPLY, OP_DENSE_MULTIPLY, OP_MATRIX_VECTOR, OP_MATRIX_MULTIPLY, OP_ATTENTION, OP_CHANNEL_NORM,
-    OP_GROUP_NORM, OP_SOFTMAX, OP_REDUCE, OP_COPY, OP_FILL, OP_PHASES, OP_POOL, OP_UPSAMPLE, OP_EMBEDDING, OP_NUM_KINDS
+    OP_GROUP_NORM, OP_SOFTMAX, OP_REDUCE, OP_COPY, OP_FILL, OP_PHASES, OP_POOL, OP_UPSAMPLE, OP_EMBEDDING,
+    OP_RECURRENT, OP_NUM_KINDS
 };
 
 typedef struct {
     int64_t kind;
-    const void *of; /* the structure of this kind */
+    WIDE_POINTER(const void, of); /* the structure of this kind */
 } Operation;
 
 typedef struct {
@@ -252,8 +282,8 @@ typedef struct {
 } Step;
 
 typedef struct {
-    const Operation *operations;
-    const Step *steps;
+    WIDE_POINTER(const Operation, operations);
+    WIDE_POINTER(const Step, steps);
     int64_t num_steps;
     int64_t scratch; /* floats that one thread's operations need beside the arena */
 } Program;
@@ -270,6 +300,12 @@ typedef struct {
 typedef int64_t (*Kernel)(const void *of, const Context *context);
 
 extern const Kernel sg_engine_avx512[OP_NUM_KINDS], sg_engine_avx2[OP_NUM_KINDS], sg_engine_plain[OP_NUM_KINDS];
+
+/* Where position p reads in the input. */
+static inline int64_t sg_source(const Apart *apart, int64_t p)
+{
+    return apart->line ? p / apart->line * apart->in_line + p % apart->line * apart->pixels : p;
+}
 
 static inline float *sg_at(const Context *context, int64_t buffer, int64_t offset)
 {

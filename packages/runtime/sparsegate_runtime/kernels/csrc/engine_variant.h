@@ -15,6 +15,7 @@
 #include "engine_reduce.h"
 #include "engine_move.h"
 #include "engine_image.h"
+#include "engine_recurrent.h"
 
 const Kernel NAME(sg_engine)[OP_NUM_KINDS] = {
     [OP_POINTWISE] = NAME(pointwise),
@@ -33,4 +34,5 @@ const Kernel NAME(sg_engine)[OP_NUM_KINDS] = {
     [OP_POOL] = NAME(pool),
     [OP_UPSAMPLE] = NAME(upsample),
     [OP_EMBEDDING] = NAME(embedding),
+    [OP_RECURRENT] = NAME(recurrent),
 };

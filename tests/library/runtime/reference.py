@@ -12,20 +12,19 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
+from sparsegate.runtime.chain_layer import PATCH, ChainLayer
+from sparsegate.runtime.winograd import back, inputs_forth, weights_forth
 from sparsegate_runtime.engine import LANES, Rows, Slices
-
-from .chain import PATCH, Layer
-from .winograd import back, inputs_forth, weights_forth
 
 Doubles = NDArray[np.float64]
 
 
 def chain(
-    layers: Sequence[Layer], images: Float[Tensor, "batch *shape"]
+    layers: Sequence[ChainLayer], images: Float[Tensor, "batch *shape"]
 ) -> Float[Tensor, "batch features"]:
     """`sg_chain`: one layer after the other on dense weights, and nothing of how they are packed.
 
-    >>> layer = Layer(torch.tensor([[1.0, 0.0], [-3.0, 0.0]]), None, (2, 1, 1), relu=True)
+    >>> layer = ChainLayer(torch.tensor([[1.0, 0.0], [-3.0, 0.0]]), None, (2, 1, 1), relu=True)
     >>> chain([layer], torch.tensor([[5.0, 7.0]]))
     tensor([[5., 0.]], dtype=torch.float64)
     """
@@ -43,21 +42,21 @@ def chain(
 
 
 def panel_conv(
-    layer: Layer, images: Float[Tensor, "batch *shape"]
+    layer: ChainLayer, images: Float[Tensor, "batch *shape"]
 ) -> Float[Tensor, "batch features"]:
     """A convolution of sixteen images at a time: an input's places are sixteen floats apart."""
     return _conv(layer, images, single=False)
 
 
 def single_conv(
-    layer: Layer, images: Float[Tensor, "batch *shape"]
+    layer: ChainLayer, images: Float[Tensor, "batch *shape"]
 ) -> Float[Tensor, "batch features"]:
     """A convolution of one image: an input's places are neighbours."""
     return _conv(layer, images, single=True)
 
 
 def panel_linear(
-    layer: Layer, images: Float[Tensor, "batch *shape"], vectors: int = 1
+    layer: ChainLayer, images: Float[Tensor, "batch *shape"], vectors: int = 1
 ) -> Float[Tensor, "batch features"]:
     """A linear layer on sixteen images at a time, or on several times sixteen."""
     lanes, x = LANES * vectors, images.double().flatten(1).numpy().T
@@ -72,7 +71,7 @@ def panel_linear(
 
 
 def single_linear(
-    layer: Layer, images: Float[Tensor, "batch *shape"]
+    layer: ChainLayer, images: Float[Tensor, "batch *shape"]
 ) -> Float[Tensor, "batch features"]:
     """A linear layer on one image: slices of rows, step by step."""
     slices, x = Slices.of(layer.weights), images.double().flatten(1).numpy()
@@ -102,7 +101,7 @@ def tile(rows: Rows, lanes: int, x: Doubles, first: NDArray[np.int64], bias: Dou
 
 
 def winograd(
-    layer: Layer, images: Float[Tensor, "batch *shape"], side: int
+    layer: ChainLayer, images: Float[Tensor, "batch *shape"], side: int
 ) -> Float[Tensor, "batch features"]:
     """`sg_winograd`: tiles of side by side inputs, multiplied at as many places, taken back to outputs."""
     taps = layer.weight.shape[-1]
@@ -132,7 +131,7 @@ def winograd(
     return _followed(layer, torch.from_numpy(whole + _bias(layer)[:, None, None])).flatten(1)
 
 
-def place(layer: Layer, images: Float[Tensor, "batch *shape"], *, single: bool) -> Doubles:
+def place(layer: ChainLayer, images: Float[Tensor, "batch *shape"], *, single: bool) -> Doubles:
     """The padded input in the stride's phases, as [places, images]."""
     (channels, height, width), (pad_y, pad_x), (sy, sx), (rows, columns) = (
         *(layer.in_shape, layer.padding, layer.stride, layer.phase(single=single)),
@@ -146,7 +145,7 @@ def place(layer: Layer, images: Float[Tensor, "batch *shape"], *, single: bool) 
     return phases.reshape(-1, len(images))
 
 
-def _conv(layer: Layer, images: Tensor, *, single: bool) -> Tensor:
+def _conv(layer: ChainLayer, images: Tensor, *, single: bool) -> Tensor:
     height, width = layer.conv_shape
     lanes = 1 if single else LANES
     first = (np.arange(height)[:, None] * layer.phase(single=single)[1] + np.arange(width)).reshape(
@@ -158,11 +157,11 @@ def _conv(layer: Layer, images: Tensor, *, single: bool) -> Tensor:
     return _followed(layer, torch.from_numpy(sums).reshape(shape).permute(3, 0, 1, 2)).flatten(1)
 
 
-def _followed(layer: Layer, sums: Tensor) -> Tensor:
+def _followed(layer: ChainLayer, sums: Tensor) -> Tensor:
     sums = sums if layer.is_linear else F.max_pool2d(sums, layer.pool, layer.pool_stride)
     return sums.relu() if layer.relu else sums
 
 
-def _bias(layer: Layer) -> Doubles:
+def _bias(layer: ChainLayer) -> Doubles:
     bias = torch.zeros(len(layer.weight)) if layer.bias is None else layer.bias.detach()
     return bias.double().numpy()
