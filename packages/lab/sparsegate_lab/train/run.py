@@ -191,8 +191,8 @@ def _check_training(run: Run[Any]) -> None:
         raise ValueError(f"batch_size is at least 1, got {run.batch_size}")
     if not (0 < run.lr < math.inf and 0 <= run.momentum < 1 and 0 <= run.weight_decay < math.inf):
         raise ValueError(
-            "lr is finite and above zero, momentum in [0, 1) and weight_decay finite and zero or more, "
-            f"got lr={run.lr}, momentum={run.momentum}, weight_decay={run.weight_decay}"
+            "lr is finite and above zero, momentum in [0, 1), and weight_decay finite and zero or "
+            f"more, got lr={run.lr}, momentum={run.momentum}, weight_decay={run.weight_decay}"
         )
     if not 0 <= run.warmup < 1:
         raise ValueError(f"warmup is a fraction of training in [0, 1), got {run.warmup}")

@@ -57,7 +57,7 @@ class GroupedPlan(Plan):
         total = sum(found.total for _, found in groups)
         price = sum(found.price * found.total for _, found in groups) / total
         ended = all(found.ended for _, found in groups)
-        return Found(str(self.target), kept, total, price, (), ended, groups)
+        return Found(str(self.target), kept, total, price, (), ended, groups=groups)
 
     def motion(self, moment: Moment) -> Motion | None:
         """How gates move in this step; None once all masks are frozen."""
