@@ -1,7 +1,8 @@
 """sparsegate trains neural networks that are sparse: a learned gate on every weight."""
 
 from sparsegate.distil import Distil
-from sparsegate.export import to_c, to_onnx
+from sparsegate.embedded import to_c
+from sparsegate.export import to_onnx
 from sparsegate.files import Packed, compress, load, quantise_
 from sparsegate.gates import (
     Census,
@@ -27,7 +28,7 @@ from sparsegate.integrations import from_hub, push_to_hub
 from sparsegate.moving_average import MovingAverage
 from sparsegate.optimizers import GatedAdamW, GatedSGD, GateSGD
 from sparsegate.price import Penalty
-from sparsegate.runtime import SparseNetwork, sparse
+from sparsegate.runtime import SavedNetwork, SparseNetwork, save_network, sparse
 from sparsegate.schedule import cosine, ramp
 from sparsegate.target import Found, Target, UnreachableTarget
 from sparsegate_runtime.version import VERSION as __version__
@@ -49,6 +50,7 @@ __all__ = [
     "Packed",
     "Penalty",
     "Sample",
+    "SavedNetwork",
     "Select",
     "SparseNetwork",
     "Target",
@@ -69,6 +71,7 @@ __all__ = [
     "quantise_",
     "ramp",
     "remove_dead_paths",
+    "save_network",
     "shrink",
     "sparse",
     "to_c",

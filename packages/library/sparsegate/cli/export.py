@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import argparse
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from sparsegate.export import EXPORTS, MAX_WEIGHTS
+import numpy as np
+import torch
+from torch import Tensor
+
+from sparsegate.embedded import to_c
+from sparsegate.export import MAX_WEIGHTS, Dtype, Exporter, export_onnx, to_web
+from sparsegate_runtime.registry import Registry
 
 from .arguments import Parser
 from .source import known_model, open_source
 
 ABOUT = (
-    "Writes a network for programs without PyTorch: C code, an ONNX file with sparse weights, or an "
-    "HTML page that runs it on what a person draws."
+    "Writes a network for programs without PyTorch: C code, an ONNX file with sparse weights, or "
+    "an HTML page that runs it on what a person draws."
 )
+
+EXPORTS: Registry[Mapping[Dtype, Exporter]] = Registry(
+    "export",
+    {
+        "c": {"fp32": partial(to_c, dtype="fp32"), "int8": partial(to_c, dtype="int8")},
+        "onnx": {"fp32": export_onnx},
+        "web": {"fp32": to_web},
+    },
+)
+"""The exporters, by what they write and its data type."""
 
 
 def main(argv: Sequence[str]) -> None:
@@ -35,10 +54,43 @@ def main(argv: Sequence[str]) -> None:
         example=inputs.examples,
         max_weights=options.max_weights,
         normalise=inputs.normalise,
+        **_only_for_c(options),
     )
     files = " and ".join(map(str, written.files))
     print(f"{files}: {written.num_bytes:,} bytes, {written.num_weights:,} weights")
+    if written.flash is not None:
+        print(f"flash: {written.flash:,} bytes and the code; RAM: {written.ram:,} bytes")
     print(written.command)
+
+
+def _only_for_c(options: argparse.Namespace) -> dict[str, Any]:
+    """The options that only C code has, if they were given."""
+    given: dict[str, Any] = {}
+    if options.form is not None:
+        given["form"] = options.form
+    if options.calibrate is not None:
+        given["calibrate"] = _loaded(options.calibrate)
+    if given and options.to != "c":
+        raise ValueError(
+            f"--{next(iter(given))} is for --to c, got --to {options.to}; leave it out"
+        )
+    if options.calibrate is not None and options.dtype != "int8":
+        raise ValueError("--calibrate chooses the scales of --dtype int8; add --dtype int8")
+    return given
+
+
+def _loaded(path: Path) -> Tensor:
+    """The inputs in a file of numpy."""
+    try:
+        array = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise ValueError(
+            f"--calibrate {path}: expected a file that numpy.save wrote, with inputs as the "
+            f"network takes them, one after the other ({error})"
+        ) from error
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiu":
+        raise ValueError(f"--calibrate {path}: expected one array of numbers")
+    return torch.from_numpy(np.ascontiguousarray(array, np.float32))
 
 
 def _parser() -> Parser:
@@ -59,12 +111,26 @@ def _parser() -> Parser:
         "takes its scales from the data (default: %(default)s)",
     )
     parser.add_argument(
+        "--form",
+        choices=("code", "tables"),
+        help="with --to c: weights as code (fastest on a desktop processor, for small chains of "
+        "layers) or in tables (least memory, for any network; default: code where it can be)",
+    )
+    parser.add_argument(
+        "--calibrate",
+        type=Path,
+        metavar="FILE.npy",
+        help="with --dtype int8: typical inputs that the scales are chosen by "
+        "(default: some hundred inputs of --data)",
+    )
+    parser.add_argument(
         "--max-weights",
         type=int,
         default=MAX_WEIGHTS,
         metavar="N",
-        help="refuse networks with more nonzero weights: a compiler would take minutes, a page "
-        "would draw slowly; ONNX files have no limit (default: %(default)s)",
+        help="refuse networks with more nonzero weights as code, which would compile for minutes, "
+        "or as a page, which would be slow; tables and ONNX files have no limit "
+        "(default: %(default)s)",
     )
     parser.add_model()
     parser.add_argument(

@@ -65,7 +65,7 @@ class Layout(ABC):
         positions: Positions | None = None,
         line: int = 0,
     ) -> Written:
-        """What an operation writes to; takes care of the border, whose value is None if nothing reads it.
+        """What an operation writes to, with its border; its value is None if nothing reads it.
 
         Args:
             out: the tensor.

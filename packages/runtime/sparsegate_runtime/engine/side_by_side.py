@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class SideBySide(Layout):
-    """Sixteen images side by side: a pixel of all of them is one vector, so no vector is out of line.
+    """Sixteen images side by side: one vector holds the same pixel of all, always aligned.
 
     Strided operations read their pixels where they lie, and no kernel computes the border.
     """
