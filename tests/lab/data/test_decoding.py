@@ -13,7 +13,7 @@ from PIL import Image
 
 from sparsegate_lab.data import Storing
 from sparsegate_lab.data.cache import load_or_decode
-from sparsegate_lab.data.photos import Source
+from sparsegate_lab.data.photos import PhotoSource
 
 # Workers that take a minute for every photograph, and say when they begin with one.
 SLOW = """
@@ -21,9 +21,9 @@ import sys, time
 from pathlib import Path
 from sparsegate_lab.data import Storing
 from sparsegate_lab.data.cache import load_or_decode
-from sparsegate_lab.data.photos import Source
+from sparsegate_lab.data.photos import PhotoSource
 
-class Slow(Source):
+class Slow(PhotoSource):
     labels = lambda self: [0] * 20
     name = lambda self, place: f"photograph {place}"
     key = lambda self: "twenty photographs"
@@ -35,7 +35,7 @@ load_or_decode(Slow(), Storing(size=4, cache=Path(sys.argv[1])))
 """
 
 
-class Quick(Source):
+class Quick(PhotoSource):
     """The same photographs, by their key."""
 
     def labels(self):
