@@ -31,8 +31,6 @@ WIDEST = {0: 6, 1: 6, 2: 28, 3: 6, 4: 6}
 DENSE = 0.7
 """Kept weights from which a matrix without zeros in its kernel is faster."""
 
-FinishOf = Callable[[], c.Finish]
-
 
 @dataclass(frozen=True, eq=False)
 class Taps:
