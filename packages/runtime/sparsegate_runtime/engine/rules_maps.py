@@ -70,7 +70,7 @@ def _finish(planner: Planner, group: Group, sums: Sums) -> Tensor | None:
 
 
 def _bounds(group: Group) -> tuple[float, float] | None:
-    """The bounds of a function that only cuts values off: least, and most or 0 for none; None for others."""
+    """The least and the most value of a function that only cuts values off; a most of 0 is none."""
     (one,) = group.maps if len(group.maps) == 1 else (None,)
     if one is None or len(one.inputs) != 1:
         return None
