@@ -5,6 +5,7 @@ from .chain import VARIANT, Chain
 from .chain_layer import ChainLayer
 from .choice import Choice, LayerChoice, load_choices, save_choices
 from .cuda.linear import PackedLinear, pack
+from .in_browser import image_of_model, save_image, to_web_page
 from .measure import interleaved, samples
 from .network import SparseNetwork
 
@@ -17,10 +18,13 @@ __all__ = [
     "PackedLinear",
     "SparseNetwork",
     "choice_of",
+    "image_of_model",
     "interleaved",
     "load_choices",
     "pack",
     "samples",
     "save_choices",
+    "save_image",
     "sparse",
+    "to_web_page",
 ]
