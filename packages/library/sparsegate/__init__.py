@@ -1,7 +1,8 @@
 """sparsegate trains neural networks that are sparse: a learned gate on every weight."""
 
 from sparsegate.distil import Distil
-from sparsegate.export import to_c, to_onnx
+from sparsegate.embedded import to_c
+from sparsegate.export import to_onnx
 from sparsegate.files import Packed, compress, load, quantise_
 from sparsegate.gates import (
     Census,

@@ -138,7 +138,7 @@ def test_zeros_and_dead_units_are_not_in_the_code(tmp_path):
 def test_more_weights_than_compile_soon_have_to_be_asked_for(tmp_path):
     model = nn.Linear(300, 100)
     with pytest.raises(ValueError, match=r"at most 25,000 weights.*got 30,000;.*max_weights=30000"):
-        sg.to_c(model, tmp_path / "net.c", example=torch.zeros(1, 300))
+        sg.to_c(model, tmp_path / "net.c", example=torch.zeros(1, 300), form="code")
     assert list(tmp_path.iterdir()) == []
     assert (
         sg.to_c(
@@ -150,7 +150,12 @@ def test_more_weights_than_compile_soon_have_to_be_asked_for(tmp_path):
 
 def test_images_too_large_for_the_stack_are_refused(tmp_path):
     with pytest.raises(ValueError, match="bytes of stack"):
-        sg.to_c(nn.Conv2d(3, 8, 3), tmp_path / "net.c", example=torch.zeros(1, 3, 200, 200))
+        sg.to_c(
+            nn.Conv2d(3, 8, 3),
+            tmp_path / "net.c",
+            example=torch.zeros(1, 3, 200, 200),
+            form="code",
+        )
 
 
 def test_a_c_file_ends_in_c_and_a_dtype_is_known(tmp_path):
@@ -205,6 +210,8 @@ def test_a_number_beyond_single_precision_is_refused(tmp_path):
     model[0].weight.data.fill_(1e30)
     model[1].running_var.fill_(1e-30)
     with pytest.raises(ValueError, match="expected a number of single precision, got"):
+        sg.to_c(model, tmp_path / "net.c", example=torch.zeros(1, 2), form="code")
+    with pytest.raises(ValueError, match="a number exceeds single precision"):
         sg.to_c(model, tmp_path / "net.c", example=torch.zeros(1, 2))
 
 

@@ -8,6 +8,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from sparsegate.runtime.planned import Planned
+from sparsegate_runtime.engine import UnplannedError
 
 
 class Does(nn.Module):
@@ -244,3 +245,38 @@ def test_two_threads_compute_what_one_does(name):
     finally:
         torch.set_num_threads(before)
     assert torch.allclose(alone, both, atol=1e-6)
+
+
+SIDE_BY_SIDE = [
+    "conv", "valid", "strided", "stride 3", "dilated", "depthwise", "depthwise strided", "grouped", "grows", "same",
+    "padded", "residual block", "excite", "convnext", "dense net", "max pool", "mean pool", "head", "flat", "adaptive",
+    "shuffle", "norm first", "sequence", "patches", "functions", "prelu", "attention",
+]  # fmt: skip
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", SIDE_BY_SIDE)
+def test_sixteen_images_side_by_side(name):
+    model, shape = prepared(name)
+    x = torch.randn(16, *shape)
+    planned = Planned.of(model, x, side_by_side=True)
+    alone = planned([x])
+    assert difference(alone, copy.deepcopy(model).double()(x.double())) < 2e-5
+    for bad in (float("nan"), float("inf"), 1e38):
+        spoilt = x.clone()
+        spoilt[5] = bad
+        others = torch.arange(16) != 5
+        assert torch.equal(planned([spoilt])[others], alone[others])
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        assert torch.equal(planned([x]), alone)
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_what_has_no_form_for_images_side_by_side_is_refused():
+    for name in ("transposed", "bilinear", "group norm"):
+        model, shape = prepared(name)
+        with pytest.raises(UnplannedError, match="side by side"):
+            Planned.of(model, torch.randn(16, *shape), side_by_side=True)

@@ -98,6 +98,13 @@ def by_node(tmp_path, image, *inputs):
     return json.loads(done.stdout)
 
 
+def results_by_node(tmp_path, image, *inputs):
+    answer = by_node(tmp_path, image, *inputs)
+    hint = "if the kernels in C have changed, `make wasm` builds sparsegate.wasm anew"
+    assert "error" not in answer, f"{answer['error']}; {hint}"
+    return answer
+
+
 def outputs_of(model, example):
     with torch.no_grad():
         found = model(example)
@@ -123,7 +130,7 @@ def test_javascript_computes_what_torch_does(case, tmp_path):
     if case == "tokens":  # numbers of 64 bits are not JSON
         model = nn.Sequential(model.table, model.layer)
         image = image_of_model(model, example, instruction_set="wasm-simd")
-    answer = by_node(tmp_path, image, example)
+    answer = results_by_node(tmp_path, image, example)
     assert answer["inputs"][0]["shape"] == list(example.shape)
     for found, expected in zip(answer["found"], outputs_of(model, example), strict=True):
         assert found["shape"] == list(expected.shape)
@@ -134,7 +141,7 @@ def test_javascript_computes_what_torch_does(case, tmp_path):
 def test_javascript_runs_recurrent_layers(tmp_path):
     made, example = CASES["sequences"]
     model = pruned(made())
-    [found] = by_node(tmp_path, image_of_model(model, example), example)["found"]
+    [found] = results_by_node(tmp_path, image_of_model(model, example), example)["found"]
     [expected] = outputs_of(model, example)
     assert np.allclose(found["data"], expected.numpy().reshape(-1), atol=1e-5)
 

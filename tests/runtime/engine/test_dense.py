@@ -5,10 +5,10 @@ import ctypes
 import numpy as np
 import pytest
 
+from sparsegate_runtime.engine.functions import Function
 from sparsegate_runtime.engine.structures import (
     DenseMultiply,
     Finish,
-    Function,
     Instruction,
     Kind,
     Place,

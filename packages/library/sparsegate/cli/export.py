@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import argparse
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from torch import nn
+import numpy as np
+import torch
+from torch import Tensor, nn
 
-from sparsegate.export import EXPORTS, MAX_WEIGHTS, ExportResult
+from sparsegate.embedded import to_c
+from sparsegate.export import MAX_WEIGHTS, Dtype, Exporter, ExportResult, export_onnx, to_web
 from sparsegate.runtime import to_web_page
+from sparsegate_runtime.registry import Registry
 
 from .arguments import SOURCE, Parser
 from .python_model import ABOUT as PYTHON
@@ -20,6 +26,16 @@ ABOUT = (
     "Writes a network for programs without PyTorch: C code, an ONNX file with sparse weights, or an "
     "HTML page that runs it on what a person draws, on pictures, or on numbers."
 )
+
+EXPORTS: Registry[Mapping[Dtype, Exporter]] = Registry(
+    "export",
+    {
+        "c": {"fp32": partial(to_c, dtype="fp32"), "int8": partial(to_c, dtype="int8")},
+        "onnx": {"fp32": export_onnx},
+        "web": {"fp32": to_web},
+    },
+)
+"""The exporters, by what they write and its data type."""
 
 
 def main(argv: Sequence[str]) -> None:
@@ -38,6 +54,7 @@ def main(argv: Sequence[str]) -> None:
     model = known_model(source, options.source)
     assert source.inputs is not None, "a source with a model has inputs"
     inputs = source.inputs()
+    only_for_c = _only_for_c(options)
     try:
         written = exporters[options.dtype](
             model,
@@ -45,6 +62,7 @@ def main(argv: Sequence[str]) -> None:
             example=inputs.examples,
             max_weights=options.max_weights,
             normalise=inputs.normalise,
+            **only_for_c,
         )
     except ValueError as why:
         if options.to != "web" or options.target.suffix != ".html":
@@ -56,6 +74,8 @@ def main(argv: Sequence[str]) -> None:
 def _show(written: ExportResult) -> None:
     files = " and ".join(map(str, written.files))
     print(f"{files}: {written.num_bytes:,} bytes, {written.num_weights:,} weights")
+    if written.flash is not None:
+        print(f"flash: {written.flash:,} bytes and the code; RAM: {written.ram:,} bytes")
     print(written.command)
 
 
@@ -67,7 +87,7 @@ def _page(model: nn.Module, target: Path, inputs: Inputs, why: ValueError) -> Ex
     return written
 
 
-def _page_of_python(options: Any) -> ExportResult:
+def _page_of_python(options: argparse.Namespace) -> ExportResult:
     """The page of a model that a function of the user's makes."""
     if options.to != "web":
         raise ValueError(
@@ -76,6 +96,36 @@ def _page_of_python(options: Any) -> ExportResult:
         )
     opened = open_python(str(options.source))
     return to_web_page(opened.model, options.target, example=opened.given.example)
+
+
+def _only_for_c(options: argparse.Namespace) -> dict[str, Any]:
+    """The options that only C code has, if they were given."""
+    given: dict[str, Any] = {}
+    if options.form is not None:
+        given["form"] = options.form
+    if options.calibrate is not None:
+        given["calibrate"] = _loaded(options.calibrate)
+    if given and options.to != "c":
+        raise ValueError(
+            f"--{next(iter(given))} is for --to c, got --to {options.to}; leave it out"
+        )
+    if options.calibrate is not None and options.dtype != "int8":
+        raise ValueError("--calibrate chooses the scales of --dtype int8; add --dtype int8")
+    return given
+
+
+def _loaded(path: Path) -> Tensor:
+    """The inputs in a file of numpy."""
+    try:
+        array = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise ValueError(
+            f"--calibrate {path}: expected a file that numpy.save wrote, with inputs as the "
+            f"network takes them, one after the other ({error})"
+        ) from error
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiu":
+        raise ValueError(f"--calibrate {path}: expected one array of numbers")
+    return torch.from_numpy(np.ascontiguousarray(array, np.float32))
 
 
 def _parser() -> Parser:
@@ -98,12 +148,26 @@ def _parser() -> Parser:
         "takes its scales from the data (default: %(default)s)",
     )
     parser.add_argument(
+        "--form",
+        choices=("code", "tables"),
+        help="with --to c: weights as code (fastest on a desktop processor, for small chains of "
+        "layers) or in tables (least memory, for any network; default: code where it can be)",
+    )
+    parser.add_argument(
+        "--calibrate",
+        type=Path,
+        metavar="FILE.npy",
+        help="with --dtype int8: typical inputs that the scales are chosen by "
+        "(default: some hundred inputs of --data)",
+    )
+    parser.add_argument(
         "--max-weights",
         type=int,
         default=MAX_WEIGHTS,
         metavar="N",
-        help="refuse networks with more nonzero weights: a compiler would take minutes, a page "
-        "would draw slowly; ONNX files have no limit (default: %(default)s)",
+        help="refuse networks with more nonzero weights as code, which would compile for minutes, "
+        "or as a page, which would be slow; tables and ONNX files have no limit "
+        "(default: %(default)s)",
     )
     parser.add_model()
     parser.add_argument(

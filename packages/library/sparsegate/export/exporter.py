@@ -22,6 +22,10 @@ class ExportResult:
     """Weights that are not zero and that the files hold."""
     command: str
     """What to do next, such as the compiler's command."""
+    flash: int | None = None
+    """Bytes of weights and tables in the code, if it has tables."""
+    ram: int | None = None
+    """Bytes that the code works in, if it has tables."""
 
 
 class Exporter(Protocol):

@@ -8,15 +8,19 @@ from .cuda.linear import PackedLinear, pack
 from .in_browser import image_of_model, save_image, to_web_page
 from .measure import interleaved, samples
 from .network import SparseNetwork
+from .translate import Call, Rule, Translator, translated
 
 __all__ = [
     "VARIANT",
+    "Call",
     "Chain",
     "ChainLayer",
     "Choice",
     "LayerChoice",
     "PackedLinear",
+    "Rule",
     "SparseNetwork",
+    "Translator",
     "choice_of",
     "image_of_model",
     "interleaved",
@@ -27,4 +31,5 @@ __all__ = [
     "save_image",
     "sparse",
     "to_web_page",
+    "translated",
 ]

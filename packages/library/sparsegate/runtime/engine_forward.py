@@ -20,7 +20,7 @@ from sparsegate_runtime.engine import UnplannedError, chrome_trace
 from .compiled import INFERENCE_ONLY
 from .grouped import Grouped, fastest
 from .modules import duplicated
-from .planned import TYPES, Planned
+from .planned import TYPES, captured
 
 MOST_PLANS = 16
 """Shapes that are planned; inputs of further shapes run by the model's own code."""
@@ -105,7 +105,7 @@ class EngineForward:
         if args and kwargs:
             raise UnplannedError("it was called with positional and keyword arguments")
         with torch.no_grad():
-            return fastest(partial(Planned.of, dense), kwargs or tuple(args))
+            return fastest(partial(captured, dense), kwargs or tuple(args))
 
     def trace(self, path: Path | str, *args: Any, **kwargs: Any) -> None:
         """Runs the model once, step by step on one thread, and writes a timeline in Chrome's trace format.

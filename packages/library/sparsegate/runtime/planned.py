@@ -44,11 +44,12 @@ class Cost:
 class Planned:
     """What a model computes for inputs of these shapes; several threads may call it at once."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, *, side_by_side: bool = False) -> None:
         network, self.left = translated(graph)
         """The operators that torch runs."""
-        self.plan = Plan(network)
+        self.plan = Plan(network, side_by_side=side_by_side)
         self.inputs = network.inputs
+        self.has_images = any(isinstance(one, n.Conv | n.Pool) for one in network.nodes)
         self.is_chain = _is_chain(graph)
         """Whether every operation reads the one before, and nothing else."""
         self._outputs = [isinstance(one, fx.Node) for one in graph.returned]
@@ -58,17 +59,9 @@ class Planned:
         self._local = threading.local()
 
     @classmethod
-    def of(cls, model: torch.nn.Module, example: Example) -> Planned:
-        """Captures and plans a model.
-
-        Raises:
-            ValueError: the model cannot be captured, or its forward changes its buffers.
-
-        """
-        graph = capture(model, example)
-        if graph.changed:
-            raise ValueError(f"its forward changes {graph.changed[0]}")
-        return cls(graph)
+    def of(cls, model: torch.nn.Module, example: Example, *, side_by_side: bool = False) -> Planned:
+        """Captures and plans a model; see `captured` for what cannot be."""
+        return cls(captured(model, example), side_by_side=side_by_side)
 
     def __call__(self, leaves: Sequence[Any], groups: int = 1) -> Any:
         """The outputs in the model's structure, from the tensors of the inputs in order.
@@ -124,6 +117,19 @@ class Planned:
             found = self._local.memory = threads, self.plan.memory(threads)
         made: Memory = found[1]
         return made
+
+
+def captured(model: torch.nn.Module, example: Example) -> Graph:
+    """The graph of a model for inputs like these.
+
+    Raises:
+        ValueError: the model cannot be captured, or its forward changes its buffers.
+
+    """
+    graph = capture(model, example)
+    if graph.changed:
+        raise ValueError(f"its forward changes {graph.changed[0]}")
+    return graph
 
 
 def _by_name(spans: Sequence[Span]) -> dict[str, tuple[float, float, bool]]:

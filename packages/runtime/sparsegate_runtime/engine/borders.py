@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 from .network import (
     Conv,
@@ -38,11 +39,12 @@ class Grid:
 class Borders:
     """The grid of every tensor of images, and which of them need zeros around the images."""
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: Network, *, side_by_side: bool = False) -> None:
         self._parent: dict[Node, Node] = {node: node for node in network.nodes}
         self._grid: dict[Node, Grid] = {}
+        self._side_by_side = side_by_side
         self.clean: set[Node] = set()
-        self._around: dict[Node, tuple[int, int]] = {}
+        self._values: dict[Node, set[float]] = {}
         for node in network.nodes:
             self._link(node)
         for node in network.nodes:
@@ -50,6 +52,14 @@ class Borders:
         for node in reversed(network.nodes):
             if node in self.clean and isinstance(node, Permute):
                 self.clean.add(node.inputs[0])
+                self._values.setdefault(node.inputs[0], set()).update(self._values.get(node, ()))
+
+    def value(self, node: Node) -> float | None:
+        """What the border of a tensor must hold; None if nothing reads it."""
+        if node not in self.clean:
+            return None
+        wanted = self._values.get(node, {0.0})
+        return 0.0 if 0.0 in wanted else next(iter(wanted), 0.0)
 
     def grid(self, node: Node) -> Grid:
         """The distances for images of this tensor."""
@@ -85,6 +95,27 @@ class Borders:
                     self._join(node, read)
 
     def _include(self, node: Node) -> None:
+        if self._side_by_side:
+            self._include_side_by_side(node)
+        else:
+            self._include_in_lines(node)
+
+    def _include_side_by_side(self, node: Node) -> None:
+        """Every convolution and pool reads its input where it lies."""
+        if isinstance(node, Conv | Pool | Input) and len(node.shape) == 4:
+            self.grid(node).include(node.shape)
+        if isinstance(node, Conv | Pool):
+            read = node.inputs[0]
+            lines, pixels = (_beyond(node, axis) for axis in (0, 1))
+            grid = self.grid(read)
+            grid.include(read.shape, (lines, pixels))
+            if lines or pixels:
+                self.clean.add(read)
+                largest = isinstance(node, Pool) and node.largest
+                self._values.setdefault(read, set()).add(-inf if largest else 0.0)
+                grid.lead = max(grid.lead, lines + 1)
+
+    def _include_in_lines(self, node: Node) -> None:
         if isinstance(node, Conv | Pool):
             self.grid(node).include(node.shape, _reach(node))
         if isinstance(node, Conv) and node.stride == (1, 1):
@@ -100,6 +131,16 @@ class Borders:
             self.grid(read).include(read.shape)
         if isinstance(node, Upsample | Input) and len(node.shape) == 4:
             self.grid(node).include(node.shape)
+
+
+def _beyond(node: Conv | Pool, axis: int) -> int:
+    """How far beyond the edges of images a convolution or pool reads."""
+    taps = node.weight.shape[2:] if isinstance(node, Conv) else node.kernel
+    pad = node.padding[axis]
+    before = pad[0] if isinstance(pad, tuple) else pad
+    last = (node.shape[2 + axis] - 1) * node.stride[axis] + (taps[axis] - 1) * node.dilation[axis]
+    after = last - before - (node.inputs[0].shape[2 + axis] - 1)
+    return int(max(0, before, after))
 
 
 def reads_in_place(node: Conv) -> bool:

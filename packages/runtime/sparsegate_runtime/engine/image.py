@@ -40,9 +40,11 @@ def image_of(
         outputs: the names of the outputs; `output0` and so on if not given.
 
     Raises:
-        UnplannedError: the plan has operations that its caller runs.
+        UnplannedError: the plan has operations that its caller runs, or is for images side by side.
 
     """
+    if plan.side_by_side:
+        raise UnplannedError("an image holds no plan for images side by side; plan without it")
     others = [one.external.name for one in plan.pending if one.external is not None]
     if others:
         named = ", ".join(dict.fromkeys(name or "an unnamed one" for name in others))

@@ -29,6 +29,8 @@ class Pending:
     external: n.External | None = None
     tensors: tuple[Tensor, ...] = ()
     """What an operation of the caller reads."""
+    ranges: tuple[tuple[int, int], ...] = ()
+    """The positions that it computes, if it leaves those between them out."""
     work: float = 0.0
     """Floating-point operations that its kept weights need, borders of images not counted."""
 

@@ -46,11 +46,19 @@ Call = Callable[[External, Sequence[Tensor], "Memory"], int]
 class Plan:
     """The operations that compute a network, in C's form."""
 
-    def __init__(self, network: Network, *, variant: int | None = None, band: int = BAND) -> None:
+    def __init__(
+        self,
+        network: Network,
+        *,
+        variant: int | None = None,
+        band: int = BAND,
+        side_by_side: bool = False,
+    ) -> None:
         if KERNELS is None:
             raise UnplannedError("the C kernels were not built")
         self.variant = KERNELS.sg_variant() if variant is None else variant
-        planner = Planner(network, RULES, variant=self.variant)
+        planner = Planner(network, RULES, variant=self.variant, side_by_side=side_by_side)
+        self.side_by_side = side_by_side
         self.pending: tuple[Pending, ...] = tuple(planner.pending)
         self.inputs, self.outputs = planner.inputs, planner.outputs
         self.given = tuple(node for node in network.nodes if isinstance(node, Input))

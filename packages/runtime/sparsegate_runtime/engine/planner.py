@@ -11,13 +11,13 @@ from . import network as n
 from . import structures as c
 from .borders import Borders
 from .fuse import absorbed, groups
+from .layout import InLines, Layout, SideBySide
 from .network import Network, Node
 from .pending import Pending
 from .structures import Kind
 from .tensor import (
     SLACK,
     Buffer,
-    Phases,
     Positions,
     Slots,
     Tensor,
@@ -30,9 +30,12 @@ from .tensor import (
 class Planner:
     """Lowers nodes one by one; `pending` is what it made."""
 
-    def __init__(self, network: Network, rules: Rules, *, variant: int) -> None:
+    def __init__(
+        self, network: Network, rules: Rules, *, variant: int, side_by_side: bool = False
+    ) -> None:
         self.network, self.rules, self.variant = network, rules, variant
-        self.borders = Borders(network)
+        self.borders = Borders(network, side_by_side=side_by_side)
+        self.layout: Layout = SideBySide(self) if side_by_side else InLines(self)
         self.groups = groups(network)
         self.slots = Slots()
         self.pending: list[Pending] = []
@@ -86,14 +89,7 @@ class Planner:
 
     def images(self, node: Node, shape: Sequence[int]) -> Tensor:
         """A tensor [images, channels, height, width] on the grid of a node."""
-        grid = self.borders.grid(node)
-        grid.include(tuple(shape))
-        plane = grid.line * grid.lines
-        lead = rounded(grid.lead * grid.line)
-        extent = rounded(shape[0] * plane)
-        step = spaced(extent + lead)
-        buffer = Buffer(shape[1] * step + lead + SLACK, lead=lead, extent=shape[0] * plane)
-        return Tensor(buffer, lead, tuple(shape), (plane, step, grid.line, 1))
+        return self.layout.images(node, tuple(shape))
 
     def constant(self, value: Any) -> Tensor:
         """A tensor of fixed values in the usual order."""
@@ -161,80 +157,6 @@ class Planner:
         buffer = Buffer(shape[channel] * made[channel] + SLACK)
         return Tensor(buffer, 0, tuple(shape), tuple(made))
 
-    def on_grid(self, node: Node, source: Tensor) -> Tensor:
-        """Images copied to the grid of a node, with zeros around them."""
-        out = self.images(node, source.shape)
-        self._take_apart(
-            source,
-            out.permute((1, 0, 2, 3)),
-            (1, 1),
-            (0, 0),
-            (1, 1),
-            0,
-            0.0,
-            out.buffer.lead,
-            (source.shape[2], source.shape[3]),
-        )
-        out.buffer.is_clean = True
-        return out
-
-    def phases(
-        self,
-        node: Node,
-        taps: Sequence[int],
-        dilation: Sequence[int],
-        stride: Sequence[int],
-        before: Sequence[int],
-        fill: float,
-    ) -> Phases:
-        """The input of a strided convolution or pool, taken apart on the grid of the output."""
-        source = self.values[node.inputs[0]]
-        grid = self.borders.grid(node)
-        shifts, kinds = [], []
-        for axis in (0, 1):
-            reached = np.arange(taps[axis]) * dilation[axis]
-            kinds.append(reached % stride[axis])
-            shifts.append(reached // stride[axis])
-        counts = tuple(int(kind.max()) + 1 for kind in kinds)
-        sizes = tuple(node.shape[2 + axis] + int(shifts[axis].max()) for axis in (0, 1))
-        line, plane = grid.line, grid.line * grid.lines
-        phase = rounded(node.shape[0] * plane)
-        step = spaced(counts[0] * counts[1] * phase)
-        buffer = Buffer(source.shape[1] * step + SLACK + 2 * plane)
-        out = Tensor(buffer, 0, (source.shape[1], node.shape[0], 1, 1), (step, plane, line, 1))
-        self._take_apart(
-            source, out, stride, (-before[0], -before[1]), counts, phase, fill, 0, sizes
-        )
-        lines = kinds[0] * counts[1] * phase + shifts[0] * line
-        pixels = kinds[1] * phase + shifts[1]
-        offsets = (4 * (lines[:, None] + pixels[None, :])).reshape(-1).astype(np.int32)
-        return Phases(out, offsets)
-
-    def _take_apart(
-        self,
-        source: Tensor,
-        out: Tensor,
-        stride: Sequence[int],
-        first: Sequence[int],
-        counts: Sequence[int],
-        phase: int,
-        fill: float,
-        lead: int,
-        sizes: Sequence[int],
-    ) -> None:
-        images, channels, height, width = source.shape
-        step, plane, line, _ = out.strides
-
-        def make() -> c.Structure:
-            place = c.Place(out.buffer.slot, out.buffer.offset + out.offset - lead, step)
-            return c.Phases(
-                images, channels, height, width, source.view(),
-                stride[0], stride[1], first[0], first[1], counts[0], counts[1],
-                place, phase, lead, plane, line, sizes[0], sizes[1], fill, 0,
-            )  # fmt: skip
-
-        self.emit(Kind.PHASES, make, [source], out)
-
     def call(self, node: n.External, sources: Sequence[Tensor]) -> Tensor:
         """An operation that the caller runs; its result is a further buffer of the call."""
         buffer = self.slots.add(kind=node.kind)
@@ -250,19 +172,6 @@ class Planner:
         if not source.buffer.slot or source.buffer.constant is not None:
             return source
         return self.copy(source, self.compact(source))
-
-    def clear_lead(self, out: Tensor, channel: int) -> None:
-        """Zeros before the first image."""
-        lead = out.buffer.lead
-        if not lead:
-            return
-
-        def make() -> c.Structure:
-            place = out.place(channel)
-            place.offset -= lead
-            return c.Fill(out.shape[channel], place, 0.0, 0)
-
-        self.emit(Kind.FILL, make, [], out, extent=-lead)
 
     # -- nodes ------------------------------------------------------------------------------------
 
@@ -288,6 +197,12 @@ class Planner:
 
 class UnplannedError(ValueError):
     """An operation that the engine cannot plan."""
+
+
+def only_in_lines(planner: Planner, what: str) -> None:
+    """Refuses to plan what has no form for images side by side."""
+    if isinstance(planner.layout, SideBySide):
+        raise UnplannedError(f"{what} of images side by side")
 
 
 def merged(

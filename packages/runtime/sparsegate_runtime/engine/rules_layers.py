@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import network as n
-from .planner import Planner
+from .planner import Planner, only_in_lines
 from .sums import layer
 from .tensor import Tensor
 
 
 def transposed(planner: Planner, node: n.TransposedConv) -> Tensor:
     """A convolution for each phase of the output, whose results are then interleaved."""
+    only_in_lines(planner, "a transposed convolution")
     lines, pixels = (_phase_taps(node, axis) for axis in (0, 1))
     low = (min(t.first for t in lines), min(t.first for t in pixels))
     high = (max(t.last for t in lines), max(t.last for t in pixels))

@@ -11,10 +11,11 @@ from . import network as n
 from . import structures as c
 from .functions import Function
 from .fuse import Group, compiled
+from .layout import Written
 from .planner import Planner, merged, view_of
 from .structures import Kind
 from .sums import Sums, emit, sums_of
-from .tensor import Positions, Tensor
+from .tensor import LANES, Positions, Tensor
 
 ALIGNED = 16
 
@@ -43,9 +44,9 @@ def _leaves(planner: Planner, group: Group, base: Tensor | None) -> list[Tensor]
 
 def _finish(planner: Planner, group: Group, sums: Sums) -> Tensor | None:
     """The layer with these functions applied to its sums; None if an operand lies elsewhere."""
-    clean = group.out in planner.borders.clean
+    border = planner.borders.value(group.out)
     if len(group.maps) == 1 and group.maps[0].function == Function.RELU:
-        emit(planner, sums, c.Finish(0.0, 0, None, None), clean=clean)
+        emit(planner, sums, c.Finish(0.0, 0, None, None), border=border)
         return sums.out
     inverse = [group.permuted.index(dim) for dim in range(len(group.permuted))]
     operands: list[tuple[Tensor, tuple[int, int]]] = []
@@ -60,7 +61,7 @@ def _finish(planner: Planner, group: Group, sums: Sums) -> Tensor | None:
         planner,
         sums,
         c.Finish(-np.inf, 0, None, None),
-        clean=clean,
+        border=border,
         reads=tuple(tensor for tensor, _ in operands),
         then=lambda: _then(sums, operands, code, result),
     )
@@ -97,6 +98,8 @@ def _along(
         return operand, (operand.strides[channel], 0)
     if steps == [out.strides[dim] for dim in others] and not operand.buffer.slot:
         return operand, (operand.strides[channel], 1)
+    if not operand.buffer.slot and repeats(operand, out, others):
+        return operand, (operand.strides[channel], c.REPEATS)
     if isinstance(leaf, n.Constant):
         whole = np.broadcast_to(leaf.value, tuple(shape)).transpose(inverse)
         return laid_out(planner, whole, out), (out.strides[channel], 1)
@@ -127,12 +130,13 @@ def _pass(planner: Planner, group: Group, leaves: list[Tensor]) -> Tensor:
         if isinstance(leaf, n.Constant) and leaf.value.size > 1:
             leaves[index] = _constant_like(planner, leaf, out)
     operands = [leaf.expand(shape) for leaf in leaves]
-    clean = group.out in planner.borders.clean
     sizes, strides, positions = _flattened([*operands, out])
-    mask = None
-    if clean and positions is not None:
-        mask = positions.inside(positions.extent)
-        out.buffer.is_clean = True
+    whole = positions is not None and len(sizes) == 2
+    written = Written()
+    if positions is not None:
+        border = planner.borders.value(group.out)
+        written = planner.layout.written(out, _channel(out), border, positions)
+    mask = written.mask
     code, result, _ = compiled(group, group.leaves)
 
     def make() -> c.Structure:
@@ -147,10 +151,14 @@ def _pass(planner: Planner, group: Group, leaves: list[Tensor]) -> Tensor:
         made.keep = (mask,)
         return made
 
-    whole = positions is not None and len(sizes) == 2
-    planner.emit(Kind.POINTWISE, make, operands, out, extent=sizes[-1] if whole else -sizes[-1])
-    if mask is not None:
-        planner.clear_lead(out, _channel(out))
+    planner.emit(
+        Kind.POINTWISE,
+        make,
+        operands,
+        out,
+        extent=sizes[-1] if whole else -sizes[-1],
+        ranges=written.ranges if whole else (),
+    )
     return out
 
 
@@ -234,13 +242,28 @@ def _flattened(tensors: Sequence[Tensor]) -> tuple[list[int], list[list[int]], P
         [out.shape[dim] for dim in rest], [[one.strides[dim] for dim in rest] for one in tensors]
     )
     for one, own in zip(tensors, strides, strict=True):
-        own.append(1 if one.strides[inner[0]] else 0)
+        same = repeats(one, out, inner)
+        own.append(c.REPEATS if same else 1 if one.strides[inner[0]] else 0)
     return [*sizes, found.extent], strides, found
 
 
 def _follows(one: Tensor, out: Tensor, dims: Sequence[int]) -> bool:
     steps = [one.strides[dim] for dim in dims]
-    return not any(steps) or steps == [out.strides[dim] for dim in dims]
+    return not any(steps) or steps == [out.strides[dim] for dim in dims] or repeats(one, out, dims)
+
+
+def repeats(one: Tensor, out: Tensor, dims: Sequence[int]) -> bool:
+    """Whether a tensor has one value for every image of images side by side, the same for all pixels."""
+    images = [dim for dim in dims if out.strides[dim] == 1]
+    others = [dim for dim in dims if out.strides[dim] != 1]
+    return (
+        len(images) == 1
+        and bool(others)
+        and out.shape[images[0]] == LANES
+        and one.strides[images[0]] == 1
+        and not any(one.strides[dim] for dim in others)
+        and not any(out.strides[dim] % LANES for dim in others)
+    )
 
 
 RULES: dict[type[n.Node], Any] = {n.Map: mapped}

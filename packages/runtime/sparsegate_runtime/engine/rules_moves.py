@@ -8,7 +8,8 @@ import numpy as np
 
 from . import network as n
 from . import structures as c
-from .planner import Planner, view_of
+from .layout import SideBySide
+from .planner import Planner, only_in_lines, view_of
 from .structures import Kind
 from .tensor import SLACK, Tensor, dense_strides, rounded
 
@@ -93,8 +94,12 @@ def pad(planner: Planner, node: n.Pad) -> Tensor:
 def pool(planner: Planner, node: n.Pool) -> Tensor:
     """Windows over images that were taken apart into the phases of the stride."""
     fill = -np.inf if node.largest else 0.0
-    phases = planner.phases(node, node.kernel, node.dilation, node.stride, node.padding, fill)
     out = planner.images(node, node.shape)
+    phases = planner.layout.phases(
+        node, node.kernel, node.dilation, node.stride, node.padding, fill
+    )
+    border = planner.borders.value(node) if isinstance(planner.layout, SideBySide) else None
+    written = planner.layout.written(out, 1, border, line=phases.apart[0])
     scale = None if node.largest else _shares(node, out)
 
     def make() -> c.Structure:
@@ -107,19 +112,21 @@ def pool(planner: Planner, node: n.Pool) -> Tensor:
             phases.tensor.place(0),
             out.place(1),
             None,
+            c.Apart(*phases.apart),
         )
         made.keep = (phases.offsets, scale)
         return made
 
-    extent = rounded(out.strides[0] * node.shape[0])
-    planner.emit(Kind.POOL, make, [phases.tensor], out, extent=extent)
+    extent = rounded(planner.layout.extent(out))
+    planner.emit(Kind.POOL, make, [phases.tensor], out, extent=extent, ranges=written.ranges)
     return out
 
 
 def _shares(node: n.Pool, out: Tensor) -> Any:
     """What each position of a mean multiplies its sum by."""
-    plane, _, line, _ = out.strides
-    shares = np.zeros(rounded(plane * node.shape[0]) + SLACK, np.float32)
+    image, _, line, pixel = out.strides
+    extent = sum((size - 1) * step for size, step in zip(out.shape, out.strides, strict=True))
+    shares = np.zeros(rounded(extent + 1) + SLACK, np.float32)
     counts = []
     for axis in (0, 1):
         size, count = node.inputs[0].shape[2 + axis], node.shape[2 + axis]
@@ -131,15 +138,15 @@ def _shares(node: n.Pool, out: Tensor) -> Any:
     both = counts[0][:, None] * counts[1][None, :]
     if node.divisor is not None:
         both = np.full_like(both, node.divisor)
-    for image in range(node.shape[0]):
-        for y in range(node.shape[2]):
-            begin = image * plane + y * line
-            shares[begin : begin + node.shape[3]] = 1 / both[y]
+    sizes = (node.shape[0], *node.shape[2:])
+    places = np.lib.stride_tricks.as_strided(shares, sizes, (4 * image, 4 * line, 4 * pixel))
+    places[...] = 1 / both
     return shares
 
 
 def upsample(planner: Planner, node: n.Upsample) -> Tensor:
     """Interpolates."""
+    only_in_lines(planner, "interpolation")
     source = planner.values[node.inputs[0]]
     if source.strides[3] != 1 or source.buffer.slot:
         source = planner.copy(source, planner.images(node.inputs[0], source.shape))

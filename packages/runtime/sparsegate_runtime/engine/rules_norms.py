@@ -8,7 +8,7 @@ import numpy as np
 
 from . import network as n
 from . import structures as c
-from .planner import Planner, view_of
+from .planner import Planner, only_in_lines, view_of
 from .structures import Kind
 from .tensor import Tensor
 
@@ -24,7 +24,9 @@ def layer_norm(planner: Planner, node: n.LayerNorm) -> Tensor:
         None if one is None else np.ascontiguousarray(one, np.float32)
         for one in (node.weight, node.bias)
     )
-    mask = positions.inside(positions.extent) if node in planner.borders.clean else None
+    border = planner.borders.value(node)
+    written = planner.layout.written(out, channel, border)
+    mask = written.mask
 
     def make() -> c.Structure:
         made = c.ChannelNorm(
@@ -41,15 +43,20 @@ def layer_norm(planner: Planner, node: n.LayerNorm) -> Tensor:
         made.keep = (weight, bias, mask)
         return made
 
-    planner.emit(Kind.CHANNEL_NORM, make, [source], out, extent=positions.extent)
-    if mask is not None:
-        out.buffer.is_clean = True
-        planner.clear_lead(out, channel)
+    planner.emit(
+        Kind.CHANNEL_NORM,
+        make,
+        [source],
+        out,
+        extent=positions.extent,
+        ranges=written.ranges,
+    )
     return out
 
 
 def group_norm(planner: Planner, node: n.GroupNorm) -> Tensor:
     """Over groups of channels of every image."""
+    only_in_lines(planner, "a group norm")
     source = planner.values[node.inputs[0]]
     if source.strides[3] != 1 or source.buffer.slot:
         source = planner.copy(source, planner.images(node.inputs[0], source.shape))

@@ -69,6 +69,8 @@ def runs(pending: Sequence[Pending]) -> list[list[int]]:
 
 
 def _steps(pending: Sequence[Pending], run: Sequence[int], band: int) -> list[tuple[int, int, int]]:
+    if any(pending[index].ranges for index in run):
+        return [(index, *piece) for index in run for piece in _ranges(pending[index])]
     extent = abs(pending[run[0]].extent)
     bytes_moved = 4 * sum(buffer.size for index in run for buffer in pending[index].writes)
     if len(run) == 1 or extent <= band or bytes_moved < WORTH:
@@ -88,6 +90,10 @@ def _steps(pending: Sequence[Pending], run: Sequence[int], band: int) -> list[tu
                 steps.append((index, done[order], until))
                 done[order] = until
     return steps
+
+
+def _ranges(one: Pending) -> tuple[tuple[int, int], ...]:
+    return one.ranges or ((0, abs(one.extent)),)
 
 
 def place(pending: Sequence[Pending], kept: Sequence[Buffer]) -> int:

@@ -11,6 +11,8 @@ from .matrix import CRows, CSlices
 POINTER, LONG, FLOAT, INT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float, ctypes.c_int32
 MOST_DIMS, MOST_INPUTS, MOST_CODE, MOST_REGISTERS = 6, 6, 24, 10
 DIMS = LONG * MOST_DIMS
+REPEATS = -(2**63)
+"""The stride of sixteen floats that repeat."""
 
 
 class Kind(IntEnum):
@@ -81,6 +83,12 @@ class Finish(Structure):
     _fields_ = (("least", FLOAT), ("unused", INT), ("inside", POINTER), ("then", POINTER))
 
 
+class Apart(Structure):
+    """`Apart` of engine.h."""
+
+    _fields_ = (("line", LONG), ("in_line", LONG), ("pixels", LONG))
+
+
 class Multiply(Structure):
     """`Multiply` of engine.h."""
 
@@ -93,6 +101,7 @@ class Multiply(Structure):
         ("out", Place),
         ("finish", Finish),
         ("tile", LONG),
+        ("apart", Apart),
     )
 
 
@@ -259,6 +268,7 @@ class Pool(Structure):
         ("input", Place),
         ("out", Place),
         ("inside", POINTER),
+        ("apart", Apart),
     )
 
 

@@ -14,10 +14,11 @@ from . import network as n
 from . import structures as c
 from .borders import reads_in_place
 from .kept import entries, num_kept
+from .layout import InLines
 from .matrix import Rows, Slices, Weights, columns_in_block
 from .planner import Planner
 from .structures import Kind
-from .tensor import Tensor
+from .tensor import LANES, Tensor
 
 FEW = 3
 """Positions up to which a matrix is multiplied by one vector after another."""
@@ -55,6 +56,8 @@ class Sums:
     extent: int
     taps: Taps
     groups: int = 1
+    apart: tuple[int, int, int] = (0, 0, 0)
+    """Where strided layers on images side by side read: `Apart` of engine.h."""
 
     @property
     def num_rows(self) -> int:
@@ -81,7 +84,7 @@ def sums_of(planner: Planner, node: n.Linear | n.Conv) -> Sums:
 def layer(planner: Planner, node: n.Linear | n.Conv) -> Tensor:
     """A layer whose sums nothing finishes."""
     made = sums_of(planner, node)
-    emit(planner, made, c.Finish(-np.inf, 0, None, None), clean=node in planner.borders.clean)
+    emit(planner, made, c.Finish(-np.inf, 0, None, None), border=planner.borders.value(node))
     return made.out
 
 
@@ -90,22 +93,19 @@ def emit(
     sums: Sums,
     finish: c.Finish,
     *,
-    clean: bool = False,
+    border: float | None = None,
     reads: tuple[Tensor, ...] = (),
     then: Callable[[], c.Pointwise] | None = None,
 ) -> None:
     """Adds the product, by the kernel that suits it."""
-    mask = None
-    if clean:
-        positions = sums.out.positions(sums.out_channel)
-        assert positions is not None
-        mask = positions.inside(sums.extent)
-        sums.out.buffer.is_clean = True
+    written = planner.layout.written(sums.out, sums.out_channel, border, line=sums.apart[0])
+    mask = written.mask
     columns, kept = sums.num_columns, num_kept(sums.node.weight)
     is_few = _is_few(sums.extent, columns, sums.groups)
+    is_plain = sums.groups == 1 and columns > 1 and not sums.apart[0]
     if is_few and not sums.taps.offset.any():
         make, kind, scratch = _matrix_vector(sums), Kind.MATRIX_VECTOR, columns + 16
-    elif kept >= DENSE * sums.num_rows * columns and sums.groups == 1 and columns > 1:
+    elif kept >= DENSE * sums.num_rows * columns and is_plain:
         make, kind, scratch = _dense(sums), Kind.DENSE_MULTIPLY, 0
     else:
         make, kind, scratch = _multiply(planner, sums), Kind.MULTIPLY, 0
@@ -130,13 +130,12 @@ def emit(
         [sums.source, *others],
         sums.out,
         extent=sums.extent,
+        ranges=written.ranges,
         reach=sums.reach,
         name=sums.node.name,
         scratch=scratch,
         work=2.0 * kept * prod(sums.out.shape) / max(1, sums.out.shape[sums.out_channel]),
     )
-    if clean:
-        planner.clear_lead(sums.out, sums.out_channel)
 
 
 def _is_few(extent: int, columns: int, groups: int) -> bool:
@@ -180,21 +179,21 @@ def _conv(planner: Planner, node: n.Conv) -> Sums:
     taps = node.weight.shape[2:]
     if prod(taps) == 1 and node.stride == (1, 1) and not any(map(any, node.padding)):
         return _pointwise_layer(planner, node, planner.arranged(source, 1), 1)
-    if reads_in_place(node):
+    if isinstance(planner.layout, InLines) and reads_in_place(node):
         return _conv_on_grid(planner, node, source)
     before = (node.padding[0][0], node.padding[1][0])
-    phases = planner.phases(node, taps, node.dilation, node.stride, before, 0.0)
     out = planner.images(node, node.shape)
-    extent = out.strides[0] * node.shape[0]
+    phases = planner.layout.phases(node, taps, node.dilation, node.stride, before, 0.0)
     return Sums(
         node,
         phases.tensor,
         0,
         out,
         1,
-        extent,
+        planner.layout.extent(out),
         _taps(node, phases.offsets.astype(np.int64) // 4),
         node.groups,
+        phases.apart,
     )
 
 
@@ -211,7 +210,7 @@ def _conv_on_grid(planner: Planner, node: n.Conv, source: Tensor) -> Sums:
         or (padded and not source.buffer.is_clean)
         or (source.buffer.lead < first)
     ):
-        source = planner.on_grid(node, source)
+        source = planner.layout.on_grid(node, source)
     (pad_y, _), (pad_x, _) = node.padding
     lines = np.arange(node.weight.shape[2]) * node.dilation[0] - pad_y
     pixels = np.arange(node.weight.shape[3]) * node.dilation[1] - pad_x
@@ -240,11 +239,10 @@ def _columns(sums: Sums, row: NDArray[np.int64], column: NDArray[np.int64]) -> A
 
 def _multiply(planner: Planner, sums: Sums) -> Callable[[], c.Structure]:
     row, column, value = entries(sums.node.weight)
-    reach = 4 * sum(sums.reach)
     channels = int(sums.taps.channel.max(initial=0)) + 1
     tile = min(TILE, WIDEST[planner.variant])
     offset, channel = _columns(sums, row, column)
-    near = columns_in_block(len(row), sums.num_rows, channels, 64 * tile + reach)
+    near = columns_in_block(len(row), sums.num_rows, channels, _bytes_of_tile(sums, tile))
     weights = Weights(row, column, value, sums.num_rows)
     rows = Rows.of(weights, 4 * offset, channel // near)
     work = weights.before_row
@@ -260,11 +258,23 @@ def _multiply(planner: Planner, sums: Sums) -> Callable[[], c.Structure]:
             sums.out.place(sums.out_channel),
             c.Finish(),
             tile,
+            c.Apart(*sums.apart),
         )
         made.keep = (rows, bias, work)
         return made
 
     return make
+
+
+def _bytes_of_tile(sums: Sums, tile: int) -> int:
+    """Bytes of a channel that a tile reads."""
+    if not sums.taps.offset.any() or sums.out.strides[0] != 1:
+        return 64 * tile + 4 * sum(sums.reach)
+    vectors = sums.out.shape[3]  # of a line: a tile does not go beyond it
+    tile = -(-vectors // -(-vectors // tile))
+    pixels = np.arange(tile) * max(1, sums.apart[2])
+    taps = np.unique(sums.taps.offset) // LANES
+    return 64 * len(np.unique(taps[:, None] + pixels))
 
 
 def _bias(sums: Sums) -> NDArray[np.float32]:

@@ -31,7 +31,8 @@ class Buffer:
     extent: int = 0
     """Positions of each channel with the border around images; 0 if there is none."""
     is_clean: bool = False
-    """Whether the border of its images holds zeros."""
+    """Whether the border of its images holds zeros, or what `border` says."""
+    border: float = 0.0
     kind: str = "float32"
     constant: NDArray[Any] | None = None
     first: int = -1
@@ -109,6 +110,8 @@ class Phases:
     """[channels, images, ...]: the first phase."""
     offsets: Any
     """[taps] bytes from a position to the input of each tap."""
+    apart: tuple[int, int, int] = (0, 0, 0)
+    """Where images that lie side by side are read: `Apart` of engine.h."""
 
 
 @dataclass(frozen=True)
@@ -137,6 +140,29 @@ class Positions:
         if prod(shape) < 0.4 * extent:
             return None
         return cls(tuple(shape), tuple(strides), extent)
+
+    def runs(self) -> tuple[tuple[int, int], ...]:
+        """The first and the last of neighbours without gaps, if whole vectors can be taken of them.
+
+        >>> Positions((2, 3, 16), (64, 16, 1), 128).runs()
+        ((0, 48), (64, 112))
+        >>> Positions((2, 3), (4, 1), 8).runs()
+        ()
+        """
+        dims = sorted(
+            (stride, size)
+            for stride, size in zip(self.strides, self.shape, strict=True)
+            if size > 1
+        )
+        length = 1
+        while dims and dims[0][0] == length:
+            length *= dims.pop(0)[1]
+        if length % LANES or any(stride % LANES for stride, _ in dims):
+            return ()
+        begins = np.zeros(1, np.int64)
+        for stride, size in reversed(dims):
+            begins = (begins[:, None] + np.arange(size) * stride).reshape(-1)
+        return tuple((int(begin), int(begin) + length) for begin in begins)
 
     def inside(self, extent: int) -> NDArray[np.int32]:
         """A mask of the positions: all bits set, or none for the border and what follows."""

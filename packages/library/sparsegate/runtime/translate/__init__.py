@@ -1,5 +1,5 @@
 """Translates a captured model into a network of the engine."""
 
-from .translator import Translator, translated
+from .translator import Call, Rule, Translator, translated
 
-__all__ = ["Translator", "translated"]
+__all__ = ["Call", "Rule", "Translator", "translated"]

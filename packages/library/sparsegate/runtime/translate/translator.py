@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -240,15 +240,16 @@ class Translator:
         return self.add(n.Permute(inputs=(node,), shape=shape, dimensions=tuple(dims)))
 
 
-def translated(graph: Graph) -> tuple[n.Network, list[str]]:
-    """The network of a graph, and the operators that are left to torch."""
+def translated(graph: Graph, more: Mapping[str, Rule] | None = None) -> tuple[n.Network, list[str]]:
+    """The network of a graph, and the operators that are left to torch; `more` adds rules."""
     from .layers import RULES as LAYERS
     from .maps import RULES as MAPS
     from .moves import RULES as MOVES
     from .pools import RULES as POOLS
     from .recurrent import RULES as RECURRENT
 
-    made = Translator(graph, {**LAYERS, **MAPS, **MOVES, **POOLS, **RECURRENT})
+    rules = {**LAYERS, **MAPS, **MOVES, **POOLS, **RECURRENT, **(more or {})}
+    made = Translator(graph, rules)
     network = made.network()
     torchs = [one.name for one in network.nodes if isinstance(one, n.External)]
     return network, [name for name in torchs if name != str(operator.getitem)]

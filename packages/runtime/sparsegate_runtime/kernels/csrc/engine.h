@@ -27,6 +27,8 @@ typedef struct {
     int64_t buffer, offset, stride;
 } Place;
 
+#define REPEATS INT64_MIN /* the stride of sixteen floats that repeat, for inputs of pointwise operations */
+
 /* A tensor of any strides, in floats; 0 repeats the same element. */
 typedef struct {
     int64_t buffer, offset;
@@ -49,7 +51,7 @@ typedef struct {
 } Instruction;
 
 /* out = code(inputs), elementwise over shape[0] x ... x shape[dims - 1]. The last dimension is the innermost: out has
- * stride 1 there, every input 1 or 0 or any other. The result is register `result`. Positions of the last dimension
+ * stride 1 there, every input 1 or 0 or any other; REPEATS for sixteen floats that repeat. The result is register `result`. Positions of the last dimension
  * (steps restrict it to [begin, end)); `inside`, if not NULL, is a mask by index of the last dimension: where it is
  * zero, zero is written. Inputs are read before the output is written, element by element: out may be an input. */
 typedef struct {
@@ -72,6 +74,13 @@ typedef struct {
     WIDE_POINTER(const Pointwise, then);
 } Finish;
 
+/* How positions of out lie in the input of a strided operation on images that lie side by side, sixteen to a pixel:
+ * line l of out, which has `line` floats, begins at l * in_line floats of in, and its pixels are `pixels` pixels of
+ * sixteen floats apart. A step stays within a line. All zero: position p reads around position p of in. */
+typedef struct {
+    int64_t line, in_line, pixels;
+} Apart;
+
 /* out[r][p] = bias[r] + sum of value[k] * in[p + offset[k]]: a linear layer or convolution without its zeros. */
 typedef struct {
     int64_t num_rows;
@@ -81,6 +90,7 @@ typedef struct {
     Place in, out;
     Finish finish;
     int64_t tile;        /* vectors of a tile; at most the processor's most */
+    Apart apart;
 } Multiply;
 
 /* The same without zeros in the weights: all rows read the same inputs. `weight` is packed: for each group of
@@ -214,6 +224,7 @@ typedef struct {
     WIDE_POINTER(const float, scale);    /* [positions] or NULL */
     Place in, out;
     WIDE_POINTER(const int32_t, inside);
+    Apart apart;
 } Pool;
 
 /* out[n][c][y][x] from in by interpolation: two source lines and pixels with their weights for every output line and
@@ -289,6 +300,12 @@ typedef struct {
 typedef int64_t (*Kernel)(const void *of, const Context *context);
 
 extern const Kernel sg_engine_avx512[OP_NUM_KINDS], sg_engine_avx2[OP_NUM_KINDS], sg_engine_plain[OP_NUM_KINDS];
+
+/* Where position p reads in the input. */
+static inline int64_t sg_source(const Apart *apart, int64_t p)
+{
+    return apart->line ? p / apart->line * apart->in_line + p % apart->line * apart->pixels : p;
+}
 
 static inline float *sg_at(const Context *context, int64_t buffer, int64_t offset)
 {

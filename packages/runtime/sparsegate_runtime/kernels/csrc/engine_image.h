@@ -24,9 +24,10 @@ INLINE Vector NAME(some)(const void *from, int64_t count)
 /* Sixteen positions; the first `count` are written. */
 INLINE void NAME(pool_vector)(const Pool *pool, const float *in, int64_t p, int64_t count, float *out)
 {
-    Vector sum = *NAME(at)(in + p, pool->offset[0]);
+    const float *x = in + sg_source(&pool->apart, p);
+    Vector sum = *NAME(at)(x, pool->offset[0]);
     for (int64_t k = 1; k < pool->taps; k++) {
-        const Vector next = *NAME(at)(in + p, pool->offset[k]);
+        const Vector next = *NAME(at)(x, pool->offset[k]);
         sum = pool->largest ? NAME(pool_larger)(sum, next) : sum + next;
     }
     if (!pool->largest)

@@ -120,10 +120,14 @@ TARGET static void NAME(code)(const Pointwise *of, const float *const *in, const
     const int64_t parts = (count + WIDTH - 1) / WIDTH;
     const int whole = count % WIDTH == 0;
     for (int64_t i = 0; i < of->num_inputs; i++) {
-        const float *at = stride[i] == 1 ? in[i] : stride[i] ? own[i] : same[i];
-        operand[i] = (NAME(Operand)){at, stride[i] ? WIDTH : 0};
-        if (stride[i] == 0)
-            NAME(save)(same[i], NAME(every)(*in[i]));
+        const int is_same = stride[i] == 0 || (stride[i] == REPEATS && WIDTH == LANES);
+        const float *at = stride[i] == 1 ? in[i] : is_same ? same[i] : own[i];
+        operand[i] = (NAME(Operand)){at, is_same ? 0 : WIDTH};
+        if (is_same)
+            NAME(save)(same[i], stride[i] ? NAME(load)(in[i]) : NAME(every)(*in[i]));
+        else if (stride[i] == REPEATS)
+            for (int64_t p = 0; p < parts * WIDTH; p++)
+                own[i][p] = in[i][p % LANES];
         else if (stride[i] != 1) {
             for (int64_t p = 0; p < count; p++)
                 own[i][p] = in[i][p * stride[i]];
@@ -146,7 +150,7 @@ TARGET static void NAME(code)(const Pointwise *of, const float *const *in, const
         memmove(out, result.at, (size_t)count * sizeof(float));
     else
         for (int64_t p = 0; p < count; p++)
-            out[p] = *result.at;
+            out[p] = result.at[p % WIDTH];
 }
 
 /* Zero where `inside` is */
@@ -168,14 +172,15 @@ TARGET static inline void NAME(pointwise_row)(const Pointwise *of, const Context
     int64_t stride[MOST_INPUTS] = {1};
     for (int64_t i = 1; i < of->num_inputs; i++) {
         const View *view = of->in + i;
-        in[i] = sg_at(context, view->buffer, view->offset + r * view->stride[0] + begin * view->stride[1]);
         stride[i] = view->stride[1];
+        in[i] = sg_at(context, view->buffer,
+                      view->offset + r * view->stride[0] + (stride[i] == REPEATS ? 0 : begin * stride[i]));
     }
     for (int64_t p = 0; p < count; p += CHUNK) {
         const int64_t here = count - p < CHUNK ? count - p : CHUNK;
         NAME(code)(of, in, stride, row + p, here);
         for (int64_t i = 0; i < of->num_inputs; i++)
-            in[i] += here * stride[i];
+            in[i] += stride[i] == REPEATS ? 0 : here * stride[i];
     }
     if (of->inside)
         NAME(keep_inside)(row, of->inside + begin, count);
@@ -196,7 +201,10 @@ TARGET static NAME(Loops) NAME(loops)(const Pointwise *of, const Context *contex
     memcpy(loops.out, of->out.stride, sizeof(loops.out));
     for (int64_t i = 0; i < of->num_inputs; i++)
         memcpy(loops.in[i], of->in[i].stride, sizeof(loops.in[i]));
-    int64_t whole = !of->inside && loops.begin == 0 && loops.count == of->shape[loops.outer];
+    int64_t whole = !of->inside;
+    for (int64_t i = 0; i < of->num_inputs; i++)
+        whole &= loops.in[i][loops.outer] != REPEATS;
+    whole &= loops.begin == 0 && loops.count == of->shape[loops.outer];
     while (whole && loops.outer > 0) {
         const int64_t d = loops.outer, size = loops.shape[d];
         const int64_t one = size == 1 && loops.out[d - 1] == 1;
@@ -224,7 +232,7 @@ KERNEL_OF(pointwise)
     int64_t stride[MOST_INPUTS], simple = my->num_code == 1 && my->code[0].to == my->result;
     for (int64_t i = 0; i < my->num_inputs; i++) {
         stride[i] = loops.in[i][last];
-        simple &= stride[i] == 0 || stride[i] == 1;
+        simple &= stride[i] == 0 || stride[i] == 1 || (stride[i] == REPEATS && WIDTH == LANES);
     }
     /* every thread takes a range of units, each a chunk of a row */
     const int64_t chunk = simple ? LONG_CHUNK : CHUNK, chunks = (loops.count + chunk - 1) / chunk;
@@ -242,7 +250,7 @@ KERNEL_OF(pointwise)
         for (int64_t d = last - 1; d >= 0; rest /= loops.shape[d], d--)
             at[d] = d ? rest % loops.shape[d] : rest;
         for (int64_t i = 0; i < my->num_inputs; i++) {
-            in[i] = sg_at(context, my->in[i].buffer, my->in[i].offset) + begin * stride[i];
+            in[i] = sg_at(context, my->in[i].buffer, my->in[i].offset) + (stride[i] == REPEATS ? 0 : begin * stride[i]);
             for (int64_t d = 0; d < last; d++)
                 in[i] += at[d] * loops.in[i][d];
         }
@@ -260,7 +268,7 @@ KERNEL_OF(pointwise)
                 inside += here;
             }
             for (int64_t i = 0; i < my->num_inputs; i++)
-                in[i] += here * stride[i];
+                in[i] += stride[i] == REPEATS ? 0 : here * stride[i];
             out += here;
             left -= here;
         }

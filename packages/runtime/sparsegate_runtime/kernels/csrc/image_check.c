@@ -75,12 +75,19 @@ static void check_work(Check *check, const int64_t *work, int64_t rows)
             wrong(check, IMAGE_WEIGHTS);
 }
 
+/* Images hold no plans for images that lie side by side. */
+static void check_apart(Check *check, const Apart *apart)
+{
+    require(check, apart->line == 0 && apart->in_line == 0 && apart->pixels == 0);
+}
+
 static void check_multiply(Check *check, Multiply *of, Pointwise *then)
 {
     const int64_t begin = check->extent.begin, end = check->extent.whole;
     check_size(check, of->num_rows, 0);
     check_size(check, of->rows.num_blocks, 1);
     require(check, of->tile >= 1 && of->tile <= 28);
+    check_apart(check, &of->apart);
     if (check->error)
         return;
     const int64_t starts = product(check, of->rows.num_blocks, of->num_rows + 1);
@@ -295,6 +302,7 @@ static void check_pool(Check *check, Pool *of)
     const int64_t begin = check->extent.begin, end = check->extent.end;
     check_size(check, of->channels, 0);
     check_size(check, of->taps, 1);
+    check_apart(check, &of->apart);
     POINT(check, of->offset, of->taps);
     POINT_OR_NULL(check, of->scale, end);
     POINT_OR_NULL(check, of->inside, end);

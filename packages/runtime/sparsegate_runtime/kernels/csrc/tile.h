@@ -56,11 +56,11 @@ INLINE const Vector *NAME(at)(const float *base, int64_t bytes)
     return (const Vector *)(const void *)((const char *)base + bytes);
 }
 
-/* Rows r0 .. r1 of one block of columns, on `tile` vectors of x: sums go to out + r * out_step, start at
+/* Rows r0 .. r1 of one block of columns, on `tile` vectors of x that lie `apart` vectors apart: sums go to out + r * out_step, start at
  * the bias in the first block, and are finished as `end` says. A small tile uses several accumulators per
  * vector, so that a weight need not wait for the one before. */
-INLINE void NAME(tile)(const int tile, const Rows *rows, const int64_t num_rows, int64_t block, int64_t r0, int64_t r1,
-                       const float *x, const float *bias, const End *end, float *out, int64_t out_step)
+INLINE void NAME(tile)(const int tile, const int64_t apart, const Rows *rows, const int64_t num_rows, int64_t block,
+                       int64_t r0, int64_t r1, const float *x, const float *bias, const End *end, float *out, int64_t out_step)
 {
     const int chains = tile >= 4 ? 1 : tile >= 2 ? 2 : 4;
     const int32_t *start = rows->start + block * (num_rows + 1);
@@ -77,13 +77,13 @@ INLINE void NAME(tile)(const int tile, const Rows *rows, const int64_t num_rows,
             {
                 const Vector *from = NAME(at)(x, offset[k + c]);
                 const Vector weight = NAME(all)(value[k + c]);
-                UNROLL for (int t = 0; t < tile; t++) sum[c * tile + t] += weight * from[t];
+                UNROLL for (int t = 0; t < tile; t++) sum[c * tile + t] += weight * from[t * apart];
             }
         }
         for (; k < after; k++) {
             const Vector *from = NAME(at)(x, offset[k]);
             const Vector weight = NAME(all)(value[k]);
-            UNROLL for (int t = 0; t < tile; t++) sum[t] += weight * from[t];
+            UNROLL for (int t = 0; t < tile; t++) sum[t] += weight * from[t * apart];
         }
         UNROLL for (int c = 1; c < chains; c++)
         {
@@ -103,7 +103,7 @@ INLINE void NAME(tile)(const int tile, const Rows *rows, const int64_t num_rows,
 
 #define CASE(T)                                                                                                       \
     case T:                                                                                                           \
-        NAME(tile)(T <= MAX_TILE ? T : 1, rows, num_rows, block, r0, r1, x, bias, end, out, out_step);                \
+        NAME(tile)(T <= MAX_TILE ? T : 1, 1, rows, num_rows, block, r0, r1, x, bias, end, out, out_step);                \
         break;
 
 /* Rows r0 .. r1 of one block of columns, on `tile` vectors. */
