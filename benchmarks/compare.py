@@ -56,7 +56,8 @@ def main() -> None:
     ):
         found[name][Run.from_json(record.run).name] = record
         print(
-            f"{name} {record.run['seed']}: {record.kept} ({record.rate:.1f}x) {record.seconds:.0f} s",
+            f"{name} {record.run['seed']}: {record.kept} ({record.rate:.1f}x) {record.seconds:.0f} "
+            "s",
             flush=True,
         )
         wanted = [run.name for run in runs[name]]

@@ -26,7 +26,8 @@ from sparsegate_lab.record import Record
 from sparsegate_lab.study import Summary
 from sparsegate_lab.train import Run, empty_network, train
 
-# Weights to keep, and first prices without a teacher and with one, whose loss is larger; the price is then steered.
+# Weights to keep, and first prices without a teacher and with one, whose loss is larger; the price
+# is then steered.
 SIZES = {"lenet5": (1435, 12.0, 19.0), "lenet300": (4000, 4.0, 6.0)}
 HELPS = ("none", "teacher", "average", "both")
 PAIRS = {

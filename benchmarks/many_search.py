@@ -202,8 +202,9 @@ def row(
     }
     method = run["method"]
     print(
-        f"{member.most} p{found['price']:.0f} lr{run['lr']:g} g{method.get('gate_lr'):g} f{member.freeze:g} "
-        f"s{run['shift']} {member.late.lr} #{run['seed']} {before.kept}>{weights}: "
+        f"{member.most} p{found['price']:.0f} lr{run['lr']:g} g{method.get('gate_lr'):g} "
+        f"f{member.freeze:g} s{run['shift']} {member.late.lr} #{run['seed']} "
+        f"{before.kept}>{weights}: "
         f"v{before.validation:.2f}>{after.validation:.2f}>{found['validation']:.2f} "
         f"{found['mean_of_last_5']:.2f} {loss:.4f} t{trained:.3f} "
         f"{before.loss:.4f}>{after.loss:.4f}>{found['loss']:.4f}",

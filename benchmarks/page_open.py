@@ -53,7 +53,8 @@ def main() -> None:
     }
     RESULT.write_text(json.dumps(content, indent=1) + "\n")
     print(
-        f"{size:,} bytes; loaded in {seconds:.3f} s, painted in {statistics.median(painted):.3f} s (medians)"
+        f"{size:,} bytes; loaded in {seconds:.3f} s, painted in {statistics.median(painted):.3f} s "
+        "(medians)"
     )
 
 

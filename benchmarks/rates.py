@@ -67,8 +67,8 @@ def main() -> None:
             "unknown" if row["lost"] is None else f"{row['lost']['mean']:+.2f}",
         )
         print(
-            f"{row['recipe']:28} {row['rate']:8.1f}x {test['mean']:6.2f} +- {test['spread']:.2f} %, "
-            f"{lost} lost, {len(row['seeds'])} seeds"
+            f"{row['recipe']:28} {row['rate']:8.1f}x {test['mean']:6.2f} +- {test['spread']:.2f} "
+            f"%, {lost} lost, {len(row['seeds'])} seeds"
         )
 
 

@@ -72,7 +72,8 @@ def _report(name: str, records: tuple[Record, ...], processes: int, folder: Path
     for record in records:
         seconds = record.seconds
         print(
-            f"{name} {record.run['seed']}: {record.kept} ({record.rate:.1f}x) {record.test:.2f} % {seconds:.0f} s"
+            f"{name} {record.run['seed']}: {record.kept} ({record.rate:.1f}x) {record.test:.2f} % "
+            f"{seconds:.0f} s"
         )
 
 

@@ -19,7 +19,7 @@ RUN_FLAGS = {
     "--shift", "--flip", "--no-flip", "--crop", "--jitter", "--erase", "--normalise", "--stored-size", "--bad-images",
     "--save-every", "--pack", "--no-pack", "--shard", "--no-shard", "--seed", "--precision", "--compile",
     "--no-compile", "--distil.teacher", "--distil.temperature", "--distil.share", "--distil.content", "--average",
-    "--label-smoothing", "--clip",
+    "--label-smoothing", "--clip", "--track",
 }  # fmt: skip
 GATE_FLAGS = {
     "--penalty.count", "--penalty.bimodal", "--penalty.per", "--draw", "--start", "--keep", "--keeps", "--only",

@@ -1,4 +1,4 @@
-"""The adaptive Fastfood transform S H G P H B in the place of a fully connected layer."""
+"""The adaptive Fastfood transform S H G P H B, which replaces a fully connected layer."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Predicted(StandIn):
 
 
 def picture_side(inputs: int, channels: int) -> int:
-    """The side of the square picture of which a layer's inputs are so many channels.
+    """The side of a square image with this many channels and inputs.
 
     >>> picture_side(800, 50)
     4

@@ -152,19 +152,20 @@ def notes(network: str, study: Study | None) -> tuple[str, ...]:
     """Describes what was run instead of ImageNet, or what would have to be run."""
     if study is None:
         return (
-            "We have no record yet; only the paper's numbers are shown. The paper fine-tunes pretrained "
-            f"weights on ImageNet. The recipe `{network}-imagenet` does so if you have ImageNet, and "
-            f"`{network}-imagenette` uses ten of its classes. `python benchmarks/gpu_train.py --data DATA "
-            f"--out results` writes `results/{network}-imagenette*.json` on a GPU.",
+            "We have no record yet; only the paper's numbers are shown. The paper fine-tunes "
+            f"pretrained weights on ImageNet. The recipe `{network}-imagenet` does so if you have "
+            f"ImageNet, and `{network}-imagenette` uses ten of its classes. `python "
+            "benchmarks/gpu_train.py --data DATA --out results` writes "
+            f"`results/{network}-imagenette*.json` on a GPU.",
         )
     record = study.records[0]
     run, classes = record.run, record.layers[-1].shape[0]
     return (
-        "**This is not ImageNet**, which the paper uses and we do not have. We ran the whole network "
-        f"({run['model']}, {record.total:,} weights) on {run['data']} with {classes} classes, "
-        f"{run['epochs']} epochs, {len(study.records)} seeds. With fewer classes, fc8 is smaller and the "
-        "task is easier. Compare the rates and the difference from the dense network with the paper's, "
-        "but not the accuracies.",
-        f"Gates on: {', '.join(run['method'].get('only', ['*']))} (`*` means every layer; the paper does "
-        f"not prune early convolutions). Made by `{study.command}`.",
+        "**This is not ImageNet**, which the paper uses and we do not have. We ran the whole "
+        f"network ({run['model']}, {record.total:,} weights) on {run['data']} with {classes} "
+        f"classes, {run['epochs']} epochs, {len(study.records)} seeds. With fewer classes, fc8 is "
+        "smaller and the task is easier. Compare the rates and the difference from the dense "
+        "network with the paper's, but not the accuracies.",
+        f"Gates on: {', '.join(run['method'].get('only', ['*']))} (`*` means every layer; the "
+        f"paper does not prune early convolutions). Made by `{study.command}`.",
     )

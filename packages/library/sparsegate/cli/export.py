@@ -23,8 +23,8 @@ from .python_model import is_python, open_python
 from .source import Inputs, known_model, open_source
 
 ABOUT = (
-    "Writes a network for programs without PyTorch: C code, an ONNX file with sparse weights, or an "
-    "HTML page that runs it on what a person draws, on pictures, or on numbers."
+    "Writes a network for programs without PyTorch: C code, an ONNX file with sparse weights, or "
+    "an HTML page that runs it on what a person draws, on pictures, or on numbers."
 )
 
 EXPORTS: Registry[Mapping[Dtype, Exporter]] = Registry(

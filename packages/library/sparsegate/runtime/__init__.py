@@ -1,4 +1,4 @@
-"""Runs networks with zeros: every layer dense or sparse, whichever was measured to be faster on this machine."""
+"""Runs sparse networks: each layer runs dense or sparse, whichever was faster on this machine."""
 
 from .any_model import choice_of, sparse
 from .chain import VARIANT, Chain

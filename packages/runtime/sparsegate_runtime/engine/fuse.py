@@ -1,4 +1,4 @@
-"""Finds functions of elements that can be computed together, and the layer whose sums they finish."""
+"""Finds elementwise functions that can run in one pass, or at the end of a layer."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class Layout(ABC):
         positions: Positions | None = None,
         line: int = 0,
     ) -> Written:
-        """What an operation writes to; takes care of the border, whose value is None if nothing reads it.
+        """What an operation writes to, with its border; its value is None if nothing reads it.
 
         Args:
             out: the tensor.
@@ -194,7 +194,7 @@ class InLines(Layout):
 
 @dataclass(frozen=True, eq=False)
 class SideBySide(Layout):
-    """Sixteen images side by side: a pixel of all of them is one vector, so no vector is out of line.
+    """Sixteen images side by side: one vector holds the same pixel of all, always aligned.
 
     Strided operations read their pixels where they lie, and no kernel computes the border.
     """

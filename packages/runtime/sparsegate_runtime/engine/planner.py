@@ -168,7 +168,7 @@ class Planner:
         return out
 
     def owned(self, source: Tensor) -> Tensor:
-        """The tensor in memory that kernels may read beyond its end: a tensor of the caller is copied."""
+        """A tensor that kernels may read beyond its end: a tensor of the caller is copied."""
         if not source.buffer.slot or source.buffer.constant is not None:
             return source
         return self.copy(source, self.compact(source))

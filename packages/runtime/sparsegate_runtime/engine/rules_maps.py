@@ -39,7 +39,7 @@ def _leaves(planner: Planner, group: Group, base: Tensor | None) -> list[Tensor]
     return found if base is None else [base, *found]
 
 
-# -- at the end of a layer ----------------------------------------------------------------------------
+# -- at the end of a layer -------------------------------------------------------------------------
 
 
 def _finish(planner: Planner, group: Group, sums: Sums) -> Tensor | None:
@@ -118,7 +118,7 @@ def laid_out(planner: Planner, value: Any, like: Tensor) -> Tensor:
     return Tensor(buffer, like.offset, like.shape, like.strides)
 
 
-# -- on their own -------------------------------------------------------------------------------------
+# -- on their own ----------------------------------------------------------------------------------
 
 
 def _pass(planner: Planner, group: Group, leaves: list[Tensor]) -> Tensor:
@@ -253,7 +253,7 @@ def _follows(one: Tensor, out: Tensor, dims: Sequence[int]) -> bool:
 
 
 def repeats(one: Tensor, out: Tensor, dims: Sequence[int]) -> bool:
-    """Whether a tensor has one value for every image of images side by side, the same for all pixels."""
+    """Whether a tensor has one value per image of a group, the same for all pixels."""
     images = [dim for dim in dims if out.strides[dim] == 1]
     others = [dim for dim in dims if out.strides[dim] != 1]
     return (

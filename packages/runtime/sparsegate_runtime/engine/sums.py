@@ -36,7 +36,7 @@ FinishOf = Callable[[], c.Finish]
 
 @dataclass(frozen=True, eq=False)
 class Taps:
-    """What every row reads: a channel and a distance from the position, for each column of a weight."""
+    """What each column of a weight reads: a channel, and a distance from the position."""
 
     channel: NDArray[np.int64]
     """[columns] within a group."""
@@ -149,7 +149,7 @@ def _address(structure: c.Structure) -> int:
     return ctypes.addressof(structure)
 
 
-# -- where layers read ------------------------------------------------------------------------------
+# -- where layers read -----------------------------------------------------------------------------
 
 
 def _linear(planner: Planner, node: n.Linear) -> Sums:
@@ -225,7 +225,7 @@ def _taps(node: n.Conv, offsets: NDArray[np.int64]) -> Taps:
     return Taps(np.repeat(np.arange(channels), len(offsets)), np.tile(offsets, channels))
 
 
-# -- kernels ----------------------------------------------------------------------------------------
+# -- kernels ---------------------------------------------------------------------------------------
 
 
 def _columns(sums: Sums, row: NDArray[np.int64], column: NDArray[np.int64]) -> Any:

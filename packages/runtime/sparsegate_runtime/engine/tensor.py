@@ -235,7 +235,7 @@ def view_strides(
 
 
 def _chunks(shape: Sequence[int], strides: Sequence[int]) -> list[tuple[int, int]]:
-    """Dimensions taken together where they lie without gaps: elements and stride, the last first."""
+    """Merges dimensions without gaps: pairs of size and stride, the last dimension first."""
     found: list[tuple[int, int]] = []
     for size, stride in reversed(list(zip(shape, strides, strict=True))):
         if size == 1:

@@ -195,15 +195,16 @@ def _these(against: dict[str, str], word: str) -> str:
 def _notes(exhibit: Lenet5Compare, studies: Studies) -> tuple[str, ...]:
     missing = [name for name in exhibit.plan() if name not in studies]
     notes = [
-        "Parameters are weights, or what a layer stores instead; biases are excluded, as in the paper. "
-        "Networks were selected by validation accuracy. *Level* means that the difference is within two "
-        "standard errors of the two means.",
-        "We train on images shifted by up to two pixels, which the paper does not mention. This raises "
-        "all accuracies above the printed ones, including the dense baseline's. Above about 30,000 "
-        "weights, all methods are nearly equal.",
+        "Parameters are weights, or what a layer stores instead; biases are excluded, as in the "
+        "paper. Networks were selected by validation accuracy. *Level* means that the difference "
+        "is within two standard errors of the two means.",
+        "We train on images shifted by up to two pixels, which the paper does not mention. This "
+        "raises all accuracies above the printed ones, including the dense baseline's. Above "
+        "about 30,000 weights, all methods are nearly equal.",
     ]
     if missing:
         notes.append(
-            f"Not run yet, or changed since: {', '.join(missing)}; `python benchmarks/compare.py NAME` makes one."
+            f"Not run yet, or changed since: {', '.join(missing)}; `python benchmarks/compare.py "
+            "NAME` makes one."
         )
     return tuple(notes)

@@ -144,7 +144,7 @@ def _prelu(made: Translator, call: Call) -> n.Node | None:
     return made.add(n.Map(inputs=(read, weight), shape=call.shape, function=Function.PRELU))
 
 
-# -- norms ------------------------------------------------------------------------------------------
+# -- norms --------------------------------------------------------------------------------------
 
 
 def _layer_norm(made: Translator, call: Call) -> n.Node | None:
@@ -259,7 +259,7 @@ def _with(node: Any, **changes: Any) -> n.Node:
     return made
 
 
-# -- softmax and reductions ---------------------------------------------------------------------------
+# -- softmax and reductions ---------------------------------------------------------------------
 
 
 def _softmax(log: bool) -> Rule:
