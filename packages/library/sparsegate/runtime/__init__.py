@@ -8,6 +8,7 @@ from .cuda.linear import PackedLinear, pack
 from .in_browser import image_of_model, save_image, to_web_page
 from .measure import interleaved, samples
 from .network import SparseNetwork
+from .save_network import SavedNetwork, save_network
 from .translate import Call, Rule, Translator, translated
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "LayerChoice",
     "PackedLinear",
     "Rule",
+    "SavedNetwork",
     "SparseNetwork",
     "Translator",
     "choice_of",
@@ -29,6 +31,7 @@ __all__ = [
     "samples",
     "save_choices",
     "save_image",
+    "save_network",
     "sparse",
     "to_web_page",
     "translated",
