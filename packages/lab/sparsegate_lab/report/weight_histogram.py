@@ -20,7 +20,7 @@ def mean_sizes(records: Sequence[Record]) -> list[float]:
     for record in records:
         if not record.sizes:
             raise ValueError(
-                f"the record of {record.name} does not say how large the weights are; train it anew"
+                f"the record of {record.name} does not say how large the weights are; train it again"
             )
     return [
         sum(counts) / len(records)
