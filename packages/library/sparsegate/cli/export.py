@@ -52,9 +52,8 @@ def main(argv: Sequence[str]) -> None:
         model,
         options.target,
         example=inputs.examples,
-        max_weights=options.max_weights,
         normalise=inputs.normalise,
-        **_only_for_c(options),
+        **_settings(options),
     )
     files = " and ".join(map(str, written.files))
     print(f"{files}: {written.num_bytes:,} bytes, {written.num_weights:,} weights")
@@ -63,8 +62,8 @@ def main(argv: Sequence[str]) -> None:
     print(written.command)
 
 
-def _only_for_c(options: argparse.Namespace) -> dict[str, Any]:
-    """The options that only C code has, if they were given."""
+def _settings(options: argparse.Namespace) -> dict[str, Any]:
+    """The options of the exporter; those that only C code has, if they were given."""
     given: dict[str, Any] = {}
     if options.form is not None:
         given["form"] = options.form
@@ -76,6 +75,8 @@ def _only_for_c(options: argparse.Namespace) -> dict[str, Any]:
         )
     if options.calibrate is not None and options.dtype != "int8":
         raise ValueError("--calibrate chooses the scales of --dtype int8; add --dtype int8")
+    if options.max_weights is not None or options.to != "c":
+        given["max_weights"] = MAX_WEIGHTS if options.max_weights is None else options.max_weights
     return given
 
 
@@ -126,11 +127,9 @@ def _parser() -> Parser:
     parser.add_argument(
         "--max-weights",
         type=int,
-        default=MAX_WEIGHTS,
         metavar="N",
-        help="refuse networks with more nonzero weights as code, which would compile for minutes, "
-        "or as a page, which would be slow; tables and ONNX files have no limit "
-        "(default: %(default)s)",
+        help="refuse networks with more nonzero weights; ONNX files have no limit "
+        f"(default: {MAX_WEIGHTS} for pages and weights as code, no limit for tables)",
     )
     parser.add_model()
     parser.add_argument(
