@@ -42,16 +42,16 @@ LONG = (
     "test_methods",
     "test_to_c",
 )
-"""Files that take long with few tests: begun last, they would keep one process busy when the others have ended."""
+"""Files with few, long tests, which run first: run last, they would keep one process busy alone."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Those first; all others in their order."""
+    """Puts the long files first and keeps the order of all others."""
     items.sort(key=lambda item: item.path.stem not in LONG)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Random numbers depend on the test and on SEED only, not on the tests that ran before in this process."""
+    """Random numbers depend on the test and on SEED only, not on the tests before it."""
     seed = zlib.crc32(f"{SEED or ''}{item.nodeid}".encode())
     torch.default_generator.manual_seed(seed)
     np.random.seed(seed)

@@ -37,7 +37,8 @@ def convolutions(path: Path, model: str) -> dict[str, Tensor]:
                 ).contiguous()
                 if own is None or tensor.shape != own.shape:
                     raise SystemExit(
-                        f"Conv_{place}.{kind} is {tuple(tensor.shape)}, which {name} of {model} is not"
+                        f"Conv_{place}.{kind} is {tuple(tensor.shape)}, which {name} of {model} is "
+                        "not"
                     )
                 tensors[f"{name}.{kind}"] = tensor
     return tensors
@@ -54,7 +55,8 @@ def main() -> None:
     tensors = convolutions(args.source, args.model)
     save_file(tensors, args.target)
     print(
-        f"{args.target}: {sum(each.numel() for each in tensors.values()):,} numbers in {len(tensors)} tensors"
+        f"{args.target}: {sum(each.numel() for each in tensors.values()):,} numbers in "
+        f"{len(tensors)} tensors"
     )
 
 

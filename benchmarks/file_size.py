@@ -1,7 +1,8 @@
 """How large files of both containers are beside their bounds, and how long they take beside dense safetensors.
 
-Sizes: a matrix of 4096 x 4096 at sparsities from 0 to 99.9 %. Times: the 138 million weights of VGG-16, 92.85 % of them
-zero, saved and loaded from a warm disk, interleaved with dense safetensors of the same network; medians.
+Sizes: a matrix of 4096 x 4096 at sparsities from 0 to 99.9 %. Times: the 138 million weights of
+VGG-16, 92.85 % of them zero, saved and loaded from a warm disk, interleaved with dense safetensors
+of the same network; medians.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from sparsegate_lab.train import machine, versions
 SPARSITIES = (0, 0.1, 0.25, 0.5, 0.6, 0.75, 0.9, 0.95, 0.99, 0.999)
 SIZE = 4096
 MIN_BOUND = 1000  # bits; beside less, a ratio says nothing
-# VGG-16 (Simonyan and Zisserman 2015, configuration D): 13 convolutions of 3 x 3, then three linear layers
+# VGG-16 (Simonyan and Zisserman 2015, configuration D): 13 convolutions of 3 x 3, then three linear
+# layers
 CHANNELS = (3, 64, 64, 128, 128, 256, 256, 256, 512, 512, 512, 512, 512, 512)
 CONVOLUTIONS = {
     f"features.{place}.weight": (*pair[::-1], 3, 3) for place, pair in enumerate(pairwise(CHANNELS))

@@ -1,8 +1,9 @@
 """Shows whether a teacher and an average of weights help small networks: python benchmarks/help.py.
 
-Every network ends with the same number of weights: without help, with a teacher, with an average, with both. All of one
-kind are trained as one by the batched trainer. Differences are between members of one seed that differ in nothing
-else; the verdict is by validation accuracy. What has ended is not trained again.
+Every network ends with the same number of weights: without help, with a teacher, with an average,
+with both. All of one kind are trained as one by the batched trainer. Differences are between
+members of one seed that differ in nothing else; the verdict is by validation accuracy. What has
+ended is not trained again.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from sparsegate_lab.record import Record
 from sparsegate_lab.study import Summary
 from sparsegate_lab.train import Run, empty_network, train
 
-# Weights to keep, and first prices without a teacher and with one, whose loss is larger; the price is then steered.
+# Weights to keep, and first prices without a teacher and with one, whose loss is larger; the price
+# is then steered.
 SIZES = {"lenet5": (1435, 12.0, 19.0), "lenet300": (4000, 4.0, 6.0)}
 HELPS = ("none", "teacher", "average", "both")
 PAIRS = {

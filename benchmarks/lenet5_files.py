@@ -1,7 +1,7 @@
 """The smallest files of LeNet-5: trains, removes dead paths, orders units, quantises, tunes, packs, and measures.
 
-What is measured is printed and written as soon as it is there. A time limit ends everything; the same command goes on
-from the last checkpoints.
+What is measured is printed and written as soon as it is there. A time limit ends everything; the
+same command goes on from the last checkpoints.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ BOOKS: tuple[tuple[int, Per], ...] = (
 )
 """Bits, and whether layers share their values; what matters most comes first."""
 EXAMPLE = torch.zeros(1, 1, 28, 28)
-# Three times as much was no better on the validation split of the first seed, at 2 and 3 bits; nothing else was tried.
+# Three times as much was no better on the validation split of the first seed, at 2 and 3 bits;
+# nothing else was tried.
 LR, MOVE, BATCH = 1e-3, 1e-3, 256
 Stages = dict[str, dict[str, float]]
 

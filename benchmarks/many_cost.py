@@ -59,7 +59,8 @@ def main() -> None:
 def cost(name: str, steps: int) -> dict[str, Any]:
     """Seconds of an epoch of one network, at first and in the end, and minutes of a seed with all its candidates."""
     student = STUDENTS[name]()
-    # Without the teacher, whose answers are looked up, and without variants, which are looked up as well.
+    # Without the teacher, whose answers are looked up, and without variants, which are looked up as
+    # well.
     member = dataclasses.replace(
         student.member, share=0.0, late=dataclasses.replace(student.member.late, vary=0.0)
     )

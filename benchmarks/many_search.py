@@ -1,6 +1,7 @@
 """Searches recipes for small LeNets on the validation split: python benchmarks/many_search.py first --out DIR.
 
-The test set is not read here. Every row says what was tried and what came of it; the budget is the sum over all rows.
+The test set is not read here. Every row says what was tried and what came of it; the budget is the
+sum over all rows.
 """
 
 from __future__ import annotations
@@ -202,8 +203,9 @@ def row(
     }
     method = run["method"]
     print(
-        f"{member.most} p{found['price']:.0f} lr{run['lr']:g} g{method.get('gate_lr'):g} f{member.freeze:g} "
-        f"s{run['shift']} {member.late.lr} #{run['seed']} {before.kept}>{weights}: "
+        f"{member.most} p{found['price']:.0f} lr{run['lr']:g} g{method.get('gate_lr'):g} "
+        f"f{member.freeze:g} s{run['shift']} {member.late.lr} #{run['seed']} "
+        f"{before.kept}>{weights}: "
         f"v{before.validation:.2f}>{after.validation:.2f}>{found['validation']:.2f} "
         f"{found['mean_of_last_5']:.2f} {loss:.4f} t{trained:.3f} "
         f"{before.loss:.4f}>{after.loss:.4f}>{found['loss']:.4f}",

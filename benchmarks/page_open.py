@@ -1,4 +1,7 @@
-"""How large a run's page is and how fast it opens: python benchmarks/page_open.py runs/NAME (needs chromium)."""
+"""How large a run's page is and how fast it opens.
+
+Usage: python benchmarks/page_open.py runs/NAME (needs chromium)
+"""
 
 from __future__ import annotations
 
@@ -53,12 +56,16 @@ def main() -> None:
     }
     RESULT.write_text(json.dumps(content, indent=1) + "\n")
     print(
-        f"{size:,} bytes; loaded in {seconds:.3f} s, painted in {statistics.median(painted):.3f} s (medians)"
+        f"{size:,} bytes; loaded in {seconds:.3f} s, painted in {statistics.median(painted):.3f} s "
+        "(medians)"
     )
 
 
 def opened(page: Path) -> tuple[list[float], list[float], str]:
-    """Seconds until the page is loaded and until something is seen, each time in a new context; and the browser."""
+    """Seconds until the page is loaded and until something is seen, each time in a new context.
+
+    And the browser.
+    """
     from playwright.sync_api import sync_playwright
 
     found: list[Any] = []

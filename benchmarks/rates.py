@@ -1,8 +1,9 @@
 """Accuracy over rate, from the studies at several rates: python benchmarks/rates.py --out results/rates.json.
 
-A row for every study, beside the dense baseline of the same seeds; `lost` is the mean over seeds of what each lost on
-the test set against the dense network that it began with. A study whose dense networks are not those of the baseline
-has them in a folder `dense` beside it: trained again with the same seed they are not quite the same.
+A row for every study, beside the dense baseline of the same seeds; `lost` is the mean over seeds of
+what each lost on the test set against the dense network that it began with. A study whose dense
+networks are not those of the baseline has them in a folder `dense` beside it: trained again with
+the same seed they are not quite the same.
 """
 
 from __future__ import annotations
@@ -67,8 +68,8 @@ def main() -> None:
             "unknown" if row["lost"] is None else f"{row['lost']['mean']:+.2f}",
         )
         print(
-            f"{row['recipe']:28} {row['rate']:8.1f}x {test['mean']:6.2f} +- {test['spread']:.2f} %, "
-            f"{lost} lost, {len(row['seeds'])} seeds"
+            f"{row['recipe']:28} {row['rate']:8.1f}x {test['mean']:6.2f} +- {test['spread']:.2f} "
+            f"%, {lost} lost, {len(row['seeds'])} seeds"
         )
 
 

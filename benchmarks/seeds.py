@@ -1,4 +1,7 @@
-"""Trains a recipe with several seeds and writes the study: python benchmarks/seeds.py lenet5-method1 --seeds 0 1 2."""
+"""Trains a recipe with several seeds and writes the study.
+
+Usage: python benchmarks/seeds.py lenet5-method1 --seeds 0 1 2
+"""
 
 from __future__ import annotations
 
@@ -72,7 +75,8 @@ def _report(name: str, records: tuple[Record, ...], processes: int, folder: Path
     for record in records:
         seconds = record.seconds
         print(
-            f"{name} {record.run['seed']}: {record.kept} ({record.rate:.1f}x) {record.test:.2f} % {seconds:.0f} s"
+            f"{name} {record.run['seed']}: {record.kept} ({record.rate:.1f}x) {record.test:.2f} % "
+            f"{seconds:.0f} s"
         )
 
 

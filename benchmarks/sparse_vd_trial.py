@@ -41,7 +41,8 @@ class Silent(Judge):
 class Trial:
     """A run on its way: everything that changes lies in tensors that the graph reads and writes."""
 
-    # Differs from `train`: 1. noise comes from one stream, not from a seed for every step. 2. Adam is the fused one.
+    # Differs from `train`: 1. noise comes from one stream, not from a seed for every step. 2. Adam
+    # is the fused one.
 
     def __init__(self, run: Run[SparseVD], data: Dataset) -> None:
         self.run = run

@@ -32,7 +32,10 @@ class Case:
     batches: tuple[int, ...] = BATCHES
     threads: int = 1
     whole: bool = False
-    """A large network, whose kernels are chosen at the first two batches; the nearest serve the others."""
+    """A large network, whose kernels are chosen at the first two batches.
+
+    The nearest serve the others.
+    """
     engines: tuple[str, ...] = ENGINES
     """Beside which ours is timed, where they are installed."""
     hard_wired: bool = False
@@ -134,7 +137,8 @@ def conv() -> nn.Module:
 ALEXNET_FC, VGG_FC = (0.965, 0.94, 0.70), (0.999, 0.9901, 0.897)
 ALEXNET = (*(0.0,) * 5, *ALEXNET_FC)
 VGG = (*(0.0,) * 11, 0.882, 0.882, *VGG_FC)
-# Convolutions as Han et al. 2015 prune them, no less than 65 % but for the first; linear layers as above
+# Convolutions as Han et al. 2015 prune them, no less than 65 % but for the first; linear layers as
+# above
 ALEXNET_ALL = (0.16, 0.65, 0.65, 0.65, 0.65, *ALEXNET_FC)
 VGG_ALL = (0.42, 0.78, 0.66, 0.65, 0.65, 0.76, 0.65, 0.68, 0.73, 0.66, 0.65, 0.882, 0.882, *VGG_FC)
 

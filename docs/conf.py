@@ -1,5 +1,6 @@
 """Settings of the documentation site; `make docs` builds it."""
 
+import os
 import posixpath
 import re
 from pathlib import Path
@@ -9,6 +10,8 @@ from sphinx.application import Sphinx
 
 from sparsegate_runtime.version import VERSION
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # for the notebooks: fast also on a busy machine
+
 REPOSITORY = "https://github.com/sparsegate/sparsegate"
 ROOT = Path(__file__).parent.parent
 
@@ -16,7 +19,7 @@ project = "sparsegate"
 copyright = "the sparsegate developers"  # noqa: A001
 version = release = VERSION
 extensions = [
-    "myst_parser",
+    "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
@@ -27,6 +30,12 @@ exclude_patterns = ["_build", "README.md"]
 
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
+
+nb_execution_mode = "cache"  # a notebook runs again when its code changes
+nb_execution_cache_path = str(ROOT / "build" / "notebooks")
+nb_execution_timeout = 900
+nb_execution_raise_on_error = True
+nb_merge_streams = True
 
 default_role = "code"  # docstrings write names in single backticks
 autosummary_generate = False

@@ -1,5 +1,6 @@
-"""Prose is code: the code blocks of README, tutorial, guides and how-tos run, and links lead on."""
+"""Prose is code: the code of README, tutorial, guides, how-tos and notebooks runs, and links lead on."""
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -19,6 +20,7 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("**/*.md")])
 HOW_TO = sorted(set((DOCS / "howto").glob("*.md")) - {DOCS / "howto" / "index.md"})
+NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
 PARSERS = {
     "train": parse_train,
     "compare": parse_compare,
@@ -48,6 +50,11 @@ def commands(page):
     found = [re.search(rf"\bsparsegate ((?:{verbs}) .*)", line) for line in lines]
     words = [shlex.split(match[1], comments=True) for match in found if match]
     return [[word for word in command if word != "..."] for command in words]
+
+
+def cells(notebook, kind):
+    found = json.loads(notebook.read_text())["cells"]
+    return ["".join(cell["source"]) for cell in found if cell["cell_type"] == kind]
 
 
 def test_the_readmes_loop_runs(tmp_path, monkeypatch):
@@ -99,6 +106,26 @@ def test_a_guide_runs(name, printed, tmp_path, capsys, monkeypatch):
 
 def test_the_guide_on_many_networks_runs(digits, tmp_path):
     run_blocks(DOCS / "many-networks.md", digits=digits, folder=tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_runs(notebook, monkeypatch):
+    pytest.importorskip("IPython")
+    monkeypatch.chdir(notebook.parent)
+    names = {}
+    for code in cells(notebook, "code"):
+        exec(code, names)
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_is_stored_without_outputs_and_its_links_lead_somewhere(notebook):
+    first, *_ = prose = cells(notebook, "markdown")
+    assert first.startswith("# ")
+    for cell in json.loads(notebook.read_text())["cells"]:
+        assert not cell.get("outputs")
+    for link in re.findall(r"\]\(([^)#]+)\)", "".join(prose)):
+        assert (notebook.parent / link).exists(), link
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,8 @@ def main() -> None:
             if tallies[name].add(case, outcome):
                 print(f"{case}: {outcome}", flush=True)
         print(
-            f"{name}: {tallies[name].counts.total():,} tried, {len(tallies[name].faults)} kinds of faults",
+            f"{name}: {tallies[name].counts.total():,} tried, {len(tallies[name].faults)} kinds of "
+            "faults",
             flush=True,
         )
     run = {"seed": seed, "seconds": round(seconds), "attacks": names}

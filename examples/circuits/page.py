@@ -1,4 +1,7 @@
-"""Writes a page that shows the circuits of a sparse transformer: python page.py circuits.sg TEXT."""
+"""Writes a page that shows the circuits of a sparse transformer.
+
+Usage: python page.py circuits.sg TEXT
+"""
 
 from __future__ import annotations
 
@@ -43,9 +46,10 @@ def section(circuit: Circuit, letters: str, total: int) -> str:
     return (
         f"<h2>{html.escape(circuit.behaviour.name)}</h2><p>After <code>{begin}</code>, the whole "
         f"network gives <code>{then}</code> a probability of {circuit.probability:.0%} (geometric "
-        f"mean of {circuit.num_examples} places in unseen text). With only {circuit.num_weights:,} of its "
-        f"{total:,} weights, it is {circuit.probability_alone:.0%}. The way there leads through "
-        f"{heads} heads and {neurons} neurons.</p><figure>{drawing(circuit, letters)}</figure>"
+        f"mean of {circuit.num_examples} places in unseen text). With only {circuit.num_weights:,} "
+        f"of its {total:,} weights, it is {circuit.probability_alone:.0%}. The way there leads "
+        f"through {heads} heads and {neurons} "
+        f"neurons.</p><figure>{drawing(circuit, letters)}</figure>"
     )
 
 

@@ -13,25 +13,26 @@ from torch.nn import functional as F
 import sparsegate as sg
 
 LENGTH = 64  # characters that the network sees at once
-WIDTH, NEURONS, HEADS, LAYERS = 64, 256, 4, 2
+WIDTH, HEADS, LAYERS = 64, 4, 2
 
 
 class Layer(nn.Module):
     """Attention, then neurons; both add to what they read."""
 
-    def __init__(self) -> None:
+    def __init__(self, width: int, heads: int) -> None:
         super().__init__()
-        self.before_heads, self.before_neurons = nn.RMSNorm(WIDTH), nn.RMSNorm(WIDTH)
+        self.num_heads = heads
+        self.before_heads, self.before_neurons = nn.RMSNorm(width), nn.RMSNorm(width)
         self.query, self.key, self.value, self.heads_out = (
-            nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(4)
+            nn.Linear(width, width, bias=False) for _ in range(4)
         )
-        self.neurons, self.neurons_out = nn.Linear(WIDTH, NEURONS), nn.Linear(NEURONS, WIDTH)
+        self.neurons, self.neurons_out = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
 
     def forward(self, stream: Tensor) -> Tensor:
         """The stream of every character, with what this layer adds."""
         read = self.before_heads(stream)
         query, key, value = (
-            part(read).unflatten(-1, (HEADS, -1)).transpose(1, 2)
+            part(read).unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
             for part in (self.query, self.key, self.value)
         )
         seen = F.scaled_dot_product_attention(query, key, value, is_causal=True)
@@ -40,16 +41,16 @@ class Layer(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Predicts the next character: 106,000 weights, all with gates."""
+    """Predicts the next character: 110,720 weights unless it is narrower."""
 
-    def __init__(self, letters: str) -> None:
+    def __init__(self, letters: str, width: int = WIDTH, heads: int = HEADS) -> None:
         super().__init__()
         self.letters = letters
-        self.character = nn.Embedding(len(letters), WIDTH)
-        self.position = nn.Embedding(LENGTH, WIDTH)
-        self.layers = nn.ModuleList(Layer() for _ in range(LAYERS))
-        self.norm = nn.RMSNorm(WIDTH)
-        self.out = nn.Linear(WIDTH, len(letters))
+        self.character = nn.Embedding(len(letters), width)
+        self.position = nn.Embedding(LENGTH, width)
+        self.layers = nn.ModuleList(Layer(width, heads) for _ in range(LAYERS))
+        self.norm = nn.RMSNorm(width)
+        self.out = nn.Linear(width, len(letters))
 
     def forward(self, text: Tensor) -> Tensor:
         """Scores of the next character, at every position."""

@@ -100,7 +100,8 @@ def test_the_bimodal_penalty_is_the_variance_of_the_sampled_count(values, price)
 
 @pytest.mark.parametrize("draw", [Threshold(), Sample()])
 def test_for_binary_gates_the_objective_is_the_counting_objective(draw):
-    # The paper's second objective, loss + l1 sum g(1-g) + l2 sum g, becomes its first, loss + l2 * number of weights.
+    # The paper's second objective, loss + l1 sum g(1-g) + l2 sum g, becomes its first, loss + l2 *
+    # number of weights.
     torch.manual_seed(0)
     model = gate(nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2)), draw=draw)
     for each in gates(model).values():

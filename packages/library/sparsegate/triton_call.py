@@ -13,7 +13,7 @@ MISSING = 'sparse layers on CUDA need Triton: pip install "sparsegate[gpu]"'
 
 @dataclass
 class Launch:
-    """A kernel with its grid and constants; all calls need arguments of equal type and alignment."""
+    """A kernel with its grid and constants; all calls need arguments of equal types."""
 
     module: str
     """Name of the module that has the kernel."""

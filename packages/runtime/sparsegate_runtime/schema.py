@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -124,11 +124,21 @@ def _parse_tuple(kinds: tuple[Any, ...], value: Any, field: str) -> tuple[Any, .
     if not isinstance(value, list | tuple):
         _refuse(field, "a list", value)
     if kinds[-1] is Ellipsis:
+        if kinds[0] in (int, float) and _are_plain_numbers(kinds[0], value):
+            return tuple(map(kinds[0], value))
         kinds = (kinds[0],) * len(value)
     if len(kinds) != len(value):
         _refuse(field, f"a list of {len(kinds)} values", value)
     items = zip(kinds, value, strict=True)
     return tuple(parse(kind, each, f"{field}[{index}]") for index, (kind, each) in enumerate(items))
+
+
+def _are_plain_numbers(kind: type, values: Sequence[Any]) -> bool:
+    """Whether nothing is wrong with any of many numbers, found faster than one by one."""
+    found = set(map(type, values))
+    if not found <= {kind, int}:
+        return False
+    return int not in found or max(map(abs, values)) < LARGEST
 
 
 def _parse_plain(kind: Any, value: Any, field: str) -> Any:

@@ -47,7 +47,8 @@ def test_no_epoch_changes_the_price_by_much():
 
 
 def test_slow_gates_arrive_on_the_number_without_a_swing():
-    # They answer within a tenth of the time, by a power other than the one that is reckoned with; less as it goes on.
+    # They answer within a tenth of the time, by a power other than the one that is reckoned with;
+    # less as it goes on.
     factor, kept, prices = 1.0, [6000.0], []
     for epoch in range(18, 75):
         factor = steered(factor, MEMBER, [round(number) for number in kept], epoch / 100)

@@ -19,14 +19,14 @@ RUN_FLAGS = {
     "--shift", "--flip", "--no-flip", "--crop", "--jitter", "--erase", "--normalise", "--stored-size", "--bad-images",
     "--save-every", "--pack", "--no-pack", "--shard", "--no-shard", "--seed", "--precision", "--compile",
     "--no-compile", "--distil.teacher", "--distil.temperature", "--distil.share", "--distil.content", "--average",
-    "--label-smoothing", "--clip",
+    "--label-smoothing", "--clip", "--track",
 }  # fmt: skip
 GATE_FLAGS = {
     "--penalty.count", "--penalty.bimodal", "--penalty.per", "--draw", "--start", "--keep", "--keeps", "--only",
     "--graded", "--no-graded", "--fade", "--no-fade",
     "--gate-lr", "--gate-momentum", "--ramp", "--freeze", "--update", "--target.keep", "--target.weights",
     "--target.max-drop", "--target.bytes", "--target.price", "--target.path", "--target.baseline", "--target.begin",
-    "--target.reach", "--target.freeze", "--target.travel", "--target.evenly",
+    "--target.reach", "--target.freeze", "--target.travel", "--target.grade", "--target.evenly",
     "--target.listen", "--target.no-listen", "--target.fall",
 }  # fmt: skip
 

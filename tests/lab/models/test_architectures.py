@@ -7,7 +7,8 @@ from torch import nn
 from sparsegate.files import compress, load
 from sparsegate_lab.models import MODELS, matching_model
 
-# Written by version 0.1: five weights of every tensor of LeNet-5 and LeNet-300 kept, one of ResNet-20.
+# Written by version 0.1: five weights of every tensor of LeNet-5 and LeNet-300 kept, one of
+# ResNet-20.
 LENET5 = bytes.fromhex(
     "73670202020a010b05c03f00bf161204021202180a04020f0a04022f02a6030a04040a0402da0302a0040a04"
     "02be020a04020902c6020a04000ade5103000c6c354f7d17369b3e3799de0bc1297537dc733db006bdd4a2fa"

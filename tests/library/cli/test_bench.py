@@ -105,7 +105,8 @@ def test_torch_compile_is_timed_as_well(network, python):
         (("nowhere",), "there is no file"),
         (
             ("OTHER",),
-            "other.sg: its tensors are not those of a registered model (lenet5, lenet5-lasagne, lenet300",
+            "other.sg: its tensors are not those of a registered model (lenet5, lenet5-lasagne, "
+            "lenet300",
         ),
         (("NETWORK", "--model", "lenet6"), "unknown model 'lenet6'; did you mean 'lenet5'?"),
         (("NETWORK", "--model", "lenet5"), "not those of lenet5, but of lenet300"),

@@ -129,7 +129,8 @@ def test_the_metadata_is_what_the_specification_says(tmp_path):
     about = header(path)["__metadata__"]
     assert (about["format"], about["version"]) == ("sparsegate", "1")
     assert json.loads(about["tensors"]) == {
-        # gaps of 100 between ones on the diagonal (0 before the first); 64 is the power that divides best
+        # gaps of 100 between ones on the diagonal (0 before the first); 64 is the power that
+        # divides best
         "sparse": {
             "format": "gaps",
             "dtype": "F32",

@@ -26,8 +26,8 @@ def cells(text):
 
 def test_a_row_is_a_tensor_with_the_bits_of_its_values_and_indices():
     row = cells(str(compress({"w": torch.eye(100)})))["w"]
-    # 100 gaps, the first 0 and the rest 100: with rice 6 quotients are 99 zeros and 100 ones, 25 bytes, and
-    # remainders 6 planes of 13 bytes; together 824 bits.
+    # 100 gaps, the first 0 and the rest 100: with rice 6 quotients are 99 zeros and 100 ones, 25
+    # bytes, and remainders 6 planes of 13 bytes; together 824 bits.
     bound = position_entropy(10_000, 100)
     wanted = [
         "100x100",

@@ -38,7 +38,8 @@ def test_over_many_draws_it_nears_the_expected_weight():
     model = gate(nn.Linear(1, 1, bias=False), draw=Sample(), start=Constant(0.25))
     model.weight = torch.tensor([[8.0]])
     torch.manual_seed(0)
-    # the mean is 0.25 * 8 = 2; the standard error of 4000 draws 8 * sqrt(0.25 * 0.75 / 4000) = 0.055
+    # the mean is 0.25 * 8 = 2; the standard error of 4000 draws 8 * sqrt(0.25 * 0.75 / 4000) =
+    # 0.055
     assert average(model, torch.ones(1, 1), draws=4000).item() == pytest.approx(2, abs=0.25)
 
 

@@ -114,7 +114,8 @@ def test_a_closed_layer_is_a_warning_that_names_the_layer_and_the_remedies():
 
 
 def test_the_warning_points_at_the_line_that_took_the_census():
-    # In a process of its own: here, the checks of signatures stand between the caller and the census.
+    # In a process of its own: here, the checks of signatures stand between the caller and the
+    # census.
     lines = ["from torch import nn", "from sparsegate.gates import Census, Constant, gate"]
     lines += ["census = Census(gate(nn.Linear(2, 2), start=Constant(0.0)))", "census.take()"]
     ended = subprocess.run(

@@ -207,7 +207,8 @@ def test_a_chain_gives_the_reference_at_every_batch(images, name, count, threads
     assert_right(layers, images(layers[0], count, whole=True), threads=threads, whole=True)
 
 
-# A panel's tile has at most 28 positions (6 without AVX-512), the tile of one image 28 * 16 = 448 (6 * 16).
+# A panel's tile has at most 28 positions (6 without AVX-512), the tile of one image 28 * 16 = 448
+# (6 * 16).
 WIDE = {
     "29 wide": convolution(3, (2, 4, 29), padding=(1, 1)),
     "57 wide": convolution(3, (2, 6, 59), pool=2, pool_stride=2),

@@ -420,7 +420,7 @@ def test_batches_cannot_be_made_from_nothing(model):
     "asked", [{"kernel": "chain", "batches": (1,)}, {"kernel": "chain", "choices": ()}]
 )
 def test_only_one_way_to_choose_is_taken(model, asked):
-    with pytest.raises(ValueError, match="leave all but one"):
+    with pytest.raises(ValueError, match="pass only one of batches, kernel and choices"):
         sg.sparse(model, EXAMPLE, **asked)
 
 

@@ -43,7 +43,7 @@ def test_a_fall_that_nobody_knows_is_an_error():
     target = Target(keep=0.1)
     object.__setattr__(target, "fall", "line")  # the tests check types when an object is made
     with pytest.raises(
-        ValueError, match=r"fall is one of cube, factor, .*got 'line' with \['keep'\]"
+        ValueError, match=r"fall is one of cube, factor, .*got 'line' with keep=0.1"
     ):
         target.__post_init__()
 

@@ -16,7 +16,8 @@ from sparsegate_runtime.kernels import KERNELS
 GAPS = FORMATS["gaps"]
 SPARSITIES = (0.01, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.99, 0.999)
 
-# Kept are 7, 20 and 45 of 64; the gaps 7, 12 and 24 with rice 3 are the quotients 0, 1, 3 and the remainders 7, 4, 0.
+# Kept are 7, 20 and 45 of 64; the gaps 7, 12 and 24 with rice 3 are the quotients 0, 1, 3 and the
+# remainders 7, 4, 0.
 PLAN = Description((64,), 3, {"of": "kept", "rice": 3})
 PARTS = {
     "values": np.array([1, 2, 3], np.int32),
@@ -85,7 +86,8 @@ def test_positions_of_a_random_mask_are_within_a_fifth_of_the_bound(sparsity):
     bits = weight.astype(np.float32).reshape(-1).view(np.int32)
     entry = Entry.cheapest(Elements(bits, (512, 512)), "F32")
     bound = position_entropy(512 * 512, int(mask.sum()))
-    # No slack is needed at 262 kept of 262,144 either: eleven parts that end in a broken byte are 77 of 3,000 bits.
+    # No slack is needed at 262 kept of 262,144 either: eleven parts that end in a broken byte are
+    # 77 of 3,000 bits.
     assert entry.cost.indices <= 1.2 * bound
     assert entry.cost.total <= 1.001 * 32 * 512 * 512
 

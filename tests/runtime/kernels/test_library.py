@@ -32,7 +32,8 @@ def test_the_environment_can_name_another_library(python, environment, tmp_path,
 @pytest.mark.skipif(KERNELS is None, reason="kernels not built")
 def test_the_kernels_use_the_threads_of_torch(python):
     count = (
-        "import os, torch; from sparsegate_runtime.kernels import KERNELS; torch.set_num_threads(3)\n"
+        "import os, torch; from sparsegate_runtime.kernels import KERNELS; "
+        "torch.set_num_threads(3)\n"
         "torch.ones(3_000_000).add_(1); before = len(os.listdir('/proc/self/task'))\n"
         "from sparsegate.files import compress\n"
         "packed = compress({'w': (torch.rand(100_000) < 0.1).float()}); packed.state_dict()\n"

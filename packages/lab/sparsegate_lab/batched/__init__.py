@@ -1,4 +1,4 @@
-"""Trains many small networks as one, each as if it were alone."""
+"""Trains many small networks at once; each result is that of a training alone."""
 
 from .loop import ManyLoop, ManyWatcher
 from .member import Late, Member, check_agreement

@@ -16,8 +16,10 @@ from sparsegate_lab.train import empty_network
 from .stack import MOVED, Stack
 from .update import Stacked
 
-WORTH = 0.4  # of the elements: the steps are recorded anew, which takes seconds, if so few are left
-WORTH_AT_LAST = 0.8  # the same, when the mask stands still
+WORTH = (
+    0.4  # of the elements: recording the steps anew takes seconds, so it must leave at most this
+)
+WORTH_AT_LAST = 0.8  # the same, once the mask is frozen
 ROUND = 16  # widths are multiples: kernels are compiled for few shapes, which fit matrix units
 
 
@@ -32,9 +34,9 @@ class Link(NamedTuple):
 class Shrinking:
     """Small copies of all parameters, on which steps are taken; full ones are updated each epoch.
 
-    As long as gates move, a unit that nobody reads could come back: it leaves only if all members shed such units.
-    Once the mask stands still, nothing is changed by its leaving. All members have the same widths, those of the
-    widest; the places that a narrower one has too many are filled with units that nobody reads.
+    While gates move, a unit without readers can get readers again. It is removed then only if all
+    members ask for that. Once the mask is frozen, removing it changes nothing. All members have the
+    width of the widest one; narrower ones are padded with units without readers.
     """
 
     def __init__(self, stack: Stack, example: Example) -> None:
@@ -42,7 +44,7 @@ class Shrinking:
         self.shed = all(member.shed for member in stack.members)
         methods = [member.run.method for member in stack.members]
         known = all(isinstance(each, LearnedGates) and each.draw == "threshold" for each in methods)
-        # Only of members with a number to keep are dead paths removed in the end; others have what is left of them.
+        # Dead paths are removed at the end only for members with a number of weights to keep.
         known = known and all(member.most is not None for member in stack.members)
         self.links = _links(stack, example) if known else []
         self.places: dict[str, tuple[Tensor, ...]] = {}

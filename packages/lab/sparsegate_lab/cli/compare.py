@@ -115,7 +115,7 @@ def compare(
         try:
             record = train(run, folder=command.folder, watch=watch, command=words, pack=False)
         except (ValueError, DivergedError) as error:
-            if name == DENSE:  # what ails the control ails all
+            if name == DENSE:  # an error of the control is an error of all
                 raise
             failed.append(f"{name}, keep {keep:g}, seed {run.seed}: {error}")
             told(f"{about}: failed: {error}")

@@ -1,4 +1,4 @@
-"""Flags into objects with tyro, whose boxed errors become one line."""
+"""Turns flags into objects with tyro; errors become one line."""
 
 from __future__ import annotations
 

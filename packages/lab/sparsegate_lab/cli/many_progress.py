@@ -46,7 +46,7 @@ class ManyProgress(ManyWatcher):
             self._bar.update(self._task, completed=step)
 
     def measured(self, epochs: Sequence[Epoch]) -> None:
-        """Shows what the epoch came to, from the smallest network to the largest."""
+        """Shows accuracies and weights after the epoch, the smallest network first."""
         low, high = (pick(epochs, key=lambda each: each.kept) for pick in (min, max))
         words = (
             f"epoch {epochs[0].epoch}/{self._epochs}  kept {low.kept:,} at {low.validation:.2f} % "

@@ -65,7 +65,7 @@ class Progress(Watcher):
             self._bar.update(self._task, completed=step)
 
     def measured(self, epoch: Epoch) -> None:
-        """Shows what the epoch came to."""
+        """Shows the accuracy and the weights after the epoch."""
         rate = self._num_weights / max(1, epoch.kept)
         words = (
             f"epoch {epoch.epoch}/{self._epochs}  validation {epoch.validation:.2f} %  "
@@ -77,7 +77,7 @@ class Progress(Watcher):
             self._console.print(f"{words}  loss {epoch.loss:.4f}", highlight=False, markup=False)
 
     def noted(self, note: str) -> None:
-        """Says at once what the record will say, above the bar."""
+        """Shows a remark above the bar, which the record will contain too."""
         self._console.print(f"note: {note}", highlight=False, markup=False, soft_wrap=True)
 
     def closed(self) -> None:

@@ -1,4 +1,4 @@
-"""`sparsegate reproduce`: a table or figure of the paper, ours beside the printed numbers."""
+"""`sparsegate reproduce`: makes a table or figure of the paper, next to the printed numbers."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def _made(name: str, archive: Archive, command: Command) -> Made:
 
 
 def _show(made: Made, console: Console) -> None:
-    """The table, what it says of the paper, and where it lies."""
+    """Prints the table, its verdicts on the paper, and the path."""
     findings = made.findings
     parts = [findings.title, aligned(list(findings.rows)) if findings.rows else ""]
     parts += [f"{each.verdict}: {each.text} ({each.evidence})" for each in findings.claims]
@@ -170,7 +170,7 @@ def _show(made: Made, console: Console) -> None:
 
 
 def _write_page(made: list[Made], page: Path, console: Console) -> None:
-    """The page, and the pictures in a folder beside it."""
+    """Writes the page, and the pictures into a folder next to it."""
     beside = page.with_suffix("")
     beside.mkdir(parents=True, exist_ok=True)
     for each in made:

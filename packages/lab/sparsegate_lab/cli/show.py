@@ -1,4 +1,4 @@
-"""A record on the terminal."""
+"""Shows a record on the terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sparsegate_lab.train import RunFolder
 
 
 def show_record(record: Record, place: RunFolder, console: Console) -> None:
-    """Prints the layer table, the result and where it lies."""
+    """Prints the table of layers, the result and its path."""
     heads, *rows, total = layer_table(record)
     table = Table(*heads)
     for column in table.columns[2:]:

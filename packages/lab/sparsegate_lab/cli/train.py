@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import tyro
 from rich.console import Console
@@ -26,6 +26,7 @@ from sparsegate_lab.train import (
     Run,
     RunFolder,
     TensorBoard,
+    Tracker,
     Watcher,
     Watchers,
     is_main_process,
@@ -69,6 +70,9 @@ class Command(Generic[AnyRun]):
     shard: bool = False
     """With several processes: shard the model (FSDP2) instead of copying it (DDP)."""
 
+    track: Literal["no", "wandb", "trackio"] = "no"
+    """Log the run with Weights & Biases or trackio, too."""
+
 
 def main(argv: list[str]) -> None:
     """Parses the command, trains, and shows the record and the path of its page."""
@@ -96,6 +100,8 @@ def _train(command: Command[Run[Any]], words: str, console: Console) -> Record:
     watchers: list[Watcher] = [Progress(console)]
     if TensorBoard.is_installed():
         watchers.append(TensorBoard())
+    if command.track != "no":
+        watchers.append(Tracker(command.track))
     return train(
         command.run,
         folder=command.folder,

@@ -1,4 +1,4 @@
-"""A cascade of A C D C^-1 in the place of a fully connected layer."""
+"""A cascade of A C D C^-1, which replaces a fully connected layer."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from .stand_in import StandIn
 SPREAD = 0.061**0.5  # diagonals start at one with this deviation: N(1, 0.061) in the paper
 
 
-class Acdc(StandIn):
+class AcdcLayer(StandIn):
     """A cascade of diagonals A and D around cosine transforms C, with rectifiers between.
 
-    >>> Acdc(nn.Linear(800, 500), depth=12).num_values  # 12 * (A, D and D's bias) of 800
+    >>> AcdcLayer(nn.Linear(800, 500), depth=12).num_values  # 12 * (A, D and D's bias) of 800
     28800
 
-    The inputs are padded with zeros to the width, and what is more than the outputs is cut off.
+    Inputs are padded with zeros to the width; superfluous outputs are cut off.
     """
 
     # Differs from Moczulski et al. 2015: 1. no dropout between the last steps. 2. no factor of 0.1

@@ -14,10 +14,10 @@ from .stand_in import StandIn
 RIDGE = 1e-2  # keeps the kernel's inverse from blowing up where two learned pixels are close
 
 
-class Predicted(StandIn):
+class PredictedLayer(StandIn):
     """Learns the weights at a few pixels; kernel regression over the image predicts the others.
 
-    >>> Predicted(nn.Linear(800, 500), channels=50, keep=0.25).num_values  # 4 of 16 pixels
+    >>> PredictedLayer(nn.Linear(800, 500), channels=50, keep=0.25).num_values  # 4 of 16 pixels
     100000
 
     The inputs are the channels of a square image. Prediction is linear in the learned weights, so
@@ -55,7 +55,7 @@ class Predicted(StandIn):
 
 
 def picture_side(inputs: int, channels: int) -> int:
-    """The side of the square picture of which a layer's inputs are so many channels.
+    """The side of a square image with this many channels and inputs.
 
     >>> picture_side(800, 50)
     4

@@ -1,4 +1,4 @@
-"""AC/DC: Peste, Iofinova, Vladu and Alistarh, Alternating Compressed/DeCompressed Training, 2021."""
+"""AC/DC: Peste et al., Alternating Compressed/DeCompressed Training, 2021."""
 
 from __future__ import annotations
 

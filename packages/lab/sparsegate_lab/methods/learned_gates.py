@@ -35,6 +35,7 @@ from sparsegate_lab.method import Judge, Method, Training, scale_lr_
 SET_BY_TARGET = ("penalty", "gate_lr", "ramp", "freeze")
 DRAWS: dict[str, Draw] = {"threshold": Threshold(), "sample": Sample()}
 UPDATES = ("apart", "together", "small")
+IDLE_IN_OLD_RECORDS = Target(travel=10.0)  # 10 was the default, and no target asked for anything
 CONNECTED = 2  # number of dimensions of a fully connected layer's weights
 
 
@@ -190,6 +191,8 @@ class LearnedGates(Method):
     def _check_target(self) -> None:
         if self.target:
             self._check_with_target()
+        elif self.target == IDLE_IN_OLD_RECORDS:
+            object.__setattr__(self, "target", Target())
         elif self.target != Target():
             parts = _changed(self.target, [each.name for each in fields(Target)])
             raise ValueError(

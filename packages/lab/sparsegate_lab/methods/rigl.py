@@ -24,7 +24,7 @@ from sparsegate_lab.method import Method, Training, check_keep
 
 @dataclass(frozen=True)
 class RigL(Method):
-    """Trains a sparse network from the start, and moves connections to where gradients are large."""
+    """Trains a sparse network from the start; moves connections to where gradients are large."""
 
     # Differs from Evci et al. 2020: 1. the first mask keeps the largest initial weights of every
     # layer, not random ones, and scales them up to the norm that the dense layer had. 2. the number

@@ -21,7 +21,7 @@ class ST3(Thresholding):
     # the shrinking restores the mean magnitude of the weights that are used.
 
     rescale: bool = True
-    """Multiply the weights that are used, so that their mean magnitude is that without shrinking."""
+    """Multiply the weights that are used, to restore their mean magnitude before shrinking."""
 
     def wrapped(self, layer: Layer) -> Thresholded:
         """The layer with a soft threshold."""

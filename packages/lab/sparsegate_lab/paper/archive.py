@@ -18,7 +18,8 @@ from .exhibit import Exhibit
 class Archive:
     """The records under two folders: committed results, and runs made here.
 
-    A record counts for a run only if all settings are equal: one that was made before a recipe changed is not used.
+    A record counts for a run only if all settings are equal. One that was made before the recipe
+    changed is not used.
     """
 
     def __init__(self, *, results: Path | None = None, runs: Path | None = None) -> None:

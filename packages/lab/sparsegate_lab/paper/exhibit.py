@@ -15,10 +15,10 @@ Studies = Mapping[str, Study]
 
 
 class Exhibit(abc.ABC):
-    """A table or figure of the paper: which runs it needs, and what it makes of their records.
+    """A table or figure of the paper: the runs that it needs, and what their records show.
 
-    An exhibit is a frozen dataclass in a file of its own. Joining `EXHIBITS` makes it a name of `sparsegate reproduce`,
-    a part of docs/reproduction.md, and enrols it in the tests.
+    Each exhibit is a frozen dataclass in its own file. The registry `EXHIBITS` makes it a name for
+    `sparsegate reproduce` and a section of docs/reproduction.md, and adds it to the tests.
     """
 
     @abc.abstractmethod

@@ -19,7 +19,7 @@ def sampled_sparsity(study: Study) -> Summary:
 
 
 def sampled_variance(study: Study) -> Summary:
-    """[S]: the variance of one element of a drawn mask, g(1-g), averaged over the gates, in per cent."""
+    """[S]: the variance g(1-g) of one element of a drawn mask, in percent, averaged over gates."""
     return study.summary(lambda record: 100 * record.epochs[-1].variance)
 
 

@@ -39,9 +39,9 @@ def fc1_gated(
 
 
 SETTING = (
-    f"Setting: LeNet-5 with the biases and ReLU of Lasagne, the paper's library (`{MODEL}`). Only fc1 "
-    "has gates. The price is a mean over the gates and is constant from the first step. Unless varied, "
-    f"gates start at {START:g}; their learning rate is {GATE_LR:g} with momentum 0.9. Training takes "
-    f"{EPOCHS} epochs of MNIST with shifts of up to two pixels, and both learning rates follow a cosine "
-    "to zero."
+    f"Setting: LeNet-5 with the biases and ReLU of Lasagne, the paper's library (`{MODEL}`). Only "
+    "fc1 has gates. The price is a mean over the gates and is constant from the first step. "
+    f"Unless varied, gates start at {START:g}; their learning rate is {GATE_LR:g} with momentum "
+    f"0.9. Training takes {EPOCHS} epochs of MNIST with shifts of up to two pixels, and both "
+    "learning rates follow a cosine to zero."
 )

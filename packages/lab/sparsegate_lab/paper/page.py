@@ -37,4 +37,5 @@ def _part(name: str, findings: Findings, picture: str) -> str:
     """Returns an exhibit under its name, with lower headings."""
     _, _, body = findings.to_markdown().partition("\n\n")
     image = f"![{findings.title}]({picture})\n\n" if picture else ""
-    return f"## {name}\n\n**{findings.title}.** `sparsegate reproduce {name}`\n\n{image}{body.rstrip()}"
+    command = f"`sparsegate reproduce {name}`"
+    return f"## {name}\n\n**{findings.title}.** {command}\n\n{image}{body.rstrip()}"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from .printed import Printed, PrintedTable
 
-# Printed counts are cut rather than rounded: 86.8 % of fc2's 5K leave 0.66K, printed as 0.6K; 92.8 % of conv2's 25K
-# leave 1.8K, printed as 1.78K. "Compression Rate(%)" in Table 2 heads rates, not percentages.
+# Printed counts are cut rather than rounded: 86.8 % of fc2's 5K leave 0.66K, printed as 0.6K; 92.8
+# % of conv2's 25K leave 1.8K, printed as 1.78K. "Compression Rate(%)" in Table 2 heads rates, not
+# percentages.
 
 LAYERS = ("initial", "final", "sparsity")
 COMPARE = ("parameters", "with indices", "accuracy", "rate")
@@ -67,8 +68,9 @@ VGG16_LAYERS = PrintedTable(
     },
 )
 
-# Rows are (lambda1, lambda2). The variance is that of one element of a drawn mask, g(1-g), as a mean over fc1's gates
-# in per cent: 25 at the most, with all gates at one half. That of the sparsity as a whole would be near 1e-7.
+# Rows are (lambda1, lambda2). The variance is that of one element of a drawn mask, g(1-g), as a
+# mean over fc1's gates in per cent: 25 at the most, with all gates at one half. That of the
+# sparsity as a whole would be near 1e-7.
 LAMBDA = PrintedTable(
     "Table 5",
     "Effect of the lambda parameters on sparsity",
@@ -109,7 +111,8 @@ VGG16_COMPARE = PrintedTable(
     },
 )
 
-# What stands in the running text, not in a table. Closed: the percentage of gates that are so before fine-tuning.
+# What stands in the running text, not in a table. Closed: the percentage of gates that are so
+# before fine-tuning.
 LENET5_PRICES = PrintedTable(
     "Section 4",
     "Prices of the two networks for LeNet-5",

@@ -44,7 +44,8 @@ class Printed:
         match = CELL.fullmatch(self.text)
         if match is None:
             raise ValueError(
-                f"{self.table}, {self.row}, {self.column}: {self.text!r} is not a number such as 15.4K or 24x"
+                f"{self.table}, {self.row}, {self.column}: {self.text!r} is not a number such as "
+                "15.4K or 24x"
             )
         return match[1], match[2] or "", match[3].upper().replace("X", "")
 
@@ -70,7 +71,8 @@ class PrintedTable:
         """Returns the number in a cell, or None if the cell is empty."""
         if row not in self.rows or column not in self.columns:
             raise ValueError(
-                f"{self.name} has no {row!r}, {column!r}; it has {list(self.rows)} and {self.columns}"
+                f"{self.name} has no {row!r}, {column!r}; it has {list(self.rows)} and "
+                f"{self.columns}"
             )
         text = self.rows[row][self.columns.index(column)]
         return Printed(self.name, row, column, text) if text else None

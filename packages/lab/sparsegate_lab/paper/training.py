@@ -49,7 +49,7 @@ def train_all(
 ) -> list[Record]:
     """Trains runs and returns their records, in order; `told` receives the progress of each run.
 
-    Every run has its folder and goes on where it stopped, so the whole may be interrupted and begun again.
+    Every run has its own folder and resumes from its last checkpoint.
     """
     if processes < 1:
         raise ValueError(

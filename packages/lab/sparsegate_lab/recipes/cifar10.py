@@ -14,10 +14,11 @@ SMOOTH = 0.1  # the dense network could learn all training images by heart
 TAUGHT = Teacher(
     temperature=2.0, share=0.9
 )  # by the dense network: --distil.teacher names its folder
-# With 15,000 weights the network cannot learn its training images by heart, and dropout takes half of the few
-# connections that its last layer has. In looks of 40 epochs: a travel of 0.3 gave 86.1 % on the validation split, 0.05
-# gave 85.7, and a share of 0.9 85.8. Weights are few early, so that those that are left train for long. A weight decay
-# of 5e-4, which the dense network has, cost a point of accuracy.
+# With 15,000 weights the network cannot learn its training images by heart, and dropout takes half
+# of the few connections that its last layer has. In looks of 40 epochs: a travel of 0.3 gave 86.1 %
+# on the validation split, 0.05 gave 85.7, and a share of 0.9 85.8. Weights are few early, so that
+# those that are left train for long. A weight decay of 5e-4, which the dense network has, cost a
+# point of accuracy.
 FEW: dict[str, Any] = {"travel": 0.3, "fade": True, "phases": (0.03, 0.45, 0.55)}
 
 

@@ -16,8 +16,8 @@ from sparsegate_lab.methods import (
 )
 from sparsegate_lab.train import Run
 
-# Settings were chosen on the validation split. All have the same loop and the same thirty epochs, except the two that
-# go for 250x and more, which need longer.
+# Settings were chosen on the validation split. All have the same loop and the same thirty epochs,
+# except the two that go for 250x and more, which need longer.
 EPOCHS = 30
 # LeNet-5 has 430 500 weights. Han et al. keep 36K of them: 0.0836.
 HAN = 36_000 / 430_500
@@ -70,7 +70,8 @@ def obs() -> Run[OBS]:
 
 def sparse_vd() -> Run[SparseVD]:
     """Molchanov et al. 2017: 280x at 99.25 %."""
-    # 40 epochs in the place of their 200, so steps are three times as long; the last ten are without noise.
+    # 40 epochs in the place of their 200, so steps are three times as long; the last ten are
+    # without noise.
     return Run(
         epochs=40,
         method=SparseVD(num_images=55_000, mean_lr=3e-3, variance_lr=3e-3, price=2.25, freeze=0.75),

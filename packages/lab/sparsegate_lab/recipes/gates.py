@@ -6,8 +6,8 @@ from sparsegate.price import Penalty
 from sparsegate_lab.methods import LearnedGates
 from sparsegate_lab.train import Run
 
-# As long as the methods that they are compared with. A lower price takes a higher learning rate of the gates: what
-# moves a gate is the product.
+# As long as the methods that they are compared with. A lower price takes a higher learning rate of
+# the gates: what moves a gate is the product.
 EPOCHS = 30
 GATE_LR = 10.0
 

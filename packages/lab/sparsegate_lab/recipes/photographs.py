@@ -9,20 +9,23 @@ from sparsegate.target import Target
 from sparsegate_lab.methods import Dense, LearnedGates
 from sparsegate_lab.train import Run, Stop, Teacher
 
-# The paper: gates of fully connected layers start 95 % closed, at 0.49, those of convolutions open, of VGG-16's last
-# two convolutions 88 % closed; 30 000 steps for AlexNet and 40 000 for VGG-16; training ends on compression and
-# validation accuracy together. Of 1.28 million training images 1.23 million are left: 4 808 steps of 256 an epoch.
-# Differs from the paper: 1. convolutions that it keeps whole have no gates. All gates share one learning rate, and what
-# suits fully connected layers is a hundred times too much for the gates of a first convolution, whose gradients are so
-# much larger. 2. it names no prices, learning rates or sizes of batches. Ours follow from how far a gate goes by price
-# alone, 10 * gate_lr * count * steps / gates, which is 4 at the full price, and from a price that is about as large as
-# the gradients of fc6's gates. Nobody has tried them on ImageNet, because we have none.
+# The paper: gates of fully connected layers start 95 % closed, at 0.49, those of convolutions open,
+# of VGG-16's last two convolutions 88 % closed; 30 000 steps for AlexNet and 40 000 for VGG-16;
+# training ends on compression and validation accuracy together. Of 1.28 million training images
+# 1.23 million are left: 4 808 steps of 256 an epoch.
+# Differs from the paper: 1. convolutions that it keeps whole have no gates. All gates share one
+# learning rate, and what suits fully connected layers is a hundred times too much for the gates of
+# a first convolution, whose gradients are so much larger. 2. it names no prices, learning rates or
+# sizes of batches. Ours follow from how far a gate goes by price alone, 10 * gate_lr * count *
+# steps / gates, which is 4 at the full price, and from a price that is about as large as the
+# gradients of fc6's gates. Nobody has tried them on ImageNet, because we have none.
 COUNT = 50.0
 CLOSED = 0.05  # what is left open of fully connected layers
-# Imagenette: 66 steps an epoch, 133 for VGG-16, in which gates learn little: with a travel of 0.5 AlexNet lost five
-# points of accuracy while 38 of its 57 million gates were still open, because the most important weights have by far
-# the largest push. The order in which gates close is nearly that of their start. Neither network has normalisation: a
-# few long steps while most weights leave end it for good, hence a CLIP.
+# Imagenette: 66 steps an epoch, 133 for VGG-16, in which gates learn little: with a travel of 0.5
+# AlexNet lost five points of accuracy while 38 of its 57 million gates were still open, because the
+# most important weights have by far the largest push. The order in which gates close is nearly that
+# of their start. Neither network has normalisation: a few long steps while most weights leave end
+# it for good, hence a CLIP.
 PHASES: dict[str, Any] = {
     "begin": 0.05,
     "reach": 0.45,
@@ -85,7 +88,8 @@ def vgg16_imagenette_dense() -> Run[Dense]:
 
 def vgg16_imagenette() -> Run[LearnedGates]:
     """VGG-16 on ten classes at the paper's 14x: every layer gated."""
-    # The convolutions that the paper leaves whole are 10.0 million of 134.3 million weights here: at most 13x.
+    # The convolutions that the paper leaves whole are 10.0 million of 134.3 million weights here:
+    # at most 13x.
     return _vgg16(_at(14, fade=True), epochs=24, lr=0.0075)
 
 

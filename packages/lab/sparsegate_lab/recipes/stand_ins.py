@@ -14,8 +14,9 @@ from sparsegate_lab.methods import (
 )
 from sparsegate_lab.train import Run
 
-# The paper's parameter counts where it prints one for LeNet-5, its ratio for AlexNet where it prints that, else about
-# the parameters of Fastfood-1024. conv1, conv2 and fc2 are 500 + 25 000 + 5 000 = 30 500 weights; fc1 has 400 000.
+# The paper's parameter counts where it prints one for LeNet-5, its ratio for AlexNet where it
+# prints that, else about the parameters of Fastfood-1024. conv1, conv2 and fc2 are 500 + 25 000 + 5
+# 000 = 30 500 weights; fc1 has 400 000.
 EPOCHS = 30  # as long as the others that are compared
 
 
@@ -37,7 +38,8 @@ def fastfood_1024() -> Run[Fastfood]:
 
 def fastfood_32() -> Run[Fastfood]:
     """The ratio of Adaptive Fastfood-32 on AlexNet, 2.7x: 25,500 + 133,120 = 158,620 weights."""
-    # So many features make the first steps long: at the others' learning rate one seed of three never learned.
+    # So many features make the first steps long: at the others' learning rate one seed of three
+    # never learned.
     return Run(epochs=EPOCHS, lr=0.01, method=Fastfood(features=10 * 1024))
 
 

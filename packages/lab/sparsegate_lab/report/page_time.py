@@ -50,7 +50,8 @@ def _moments(record: Record) -> list[dict[str, Any]]:
     return first + [
         {
             "epoch": epoch.epoch,
-            "says": f"epoch {epoch.epoch}: {epoch.validation:.2f} % validation accuracy, {epoch.kept:,} weights kept"
+            "says": f"epoch {epoch.epoch}: {epoch.validation:.2f} % validation accuracy, "
+            f"{epoch.kept:,} weights kept"
             + (f", {100 * epoch.undecided:.1f} % of gates undecided" if epoch.gates else ""),
             "x": across(epoch.epoch, epochs),
             "accuracy": round(down(high.share(epoch.validation)), 2),
@@ -87,7 +88,8 @@ def _scrubber(moments: list[dict[str, Any]]) -> Html:
 
 def _accuracy(record: Record) -> Html:
     values = [epoch.validation for epoch in record.epochs]
-    about = f"Validation accuracy over {len(values)} epochs, from {values[0]:.2f} to {values[-1]:.2f} per cent"
+    ends = f"from {values[0]:.2f} to {values[-1]:.2f} percent"
+    about = f"Validation accuracy over {len(values)} epochs, {ends}"
     epochs = [epoch.epoch for epoch in record.epochs]
     chart = line_chart(
         "accuracy", about, epochs, values, accuracies(values), lambda tick: f"{tick:g} %"
@@ -121,7 +123,8 @@ def _gates(record: Record) -> Html:
             "This run has no gates."
             if record.run["method"]["name"] != "learned_gates"
             else (
-                "This record was made before gates were counted at every epoch; train again to see them."
+                "This record was made before gates were counted at every epoch; train again to "
+                "see them."
             )
         )
         return _figure("Gates", words, element("span"))

@@ -1,4 +1,4 @@
-"""Opens the file in which processes and machines note their trials."""
+"""Opens the file in which processes and machines record their trials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the trials of a sweep came to: a table of runs, as a JSON file."""
+"""The results of a sweep: its trials, as a JSON file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STATES = ("ended", "stopped", "failed", "running")
 
 @dataclass(frozen=True)
 class Outcome:
-    """One trial: its settings, and what its run came to."""
+    """One trial: its settings and its result."""
 
     number: int
     """The number of the trial, from 0."""

@@ -9,10 +9,12 @@ from .inputs import augments_of, normaliser_of
 from .make_record import machine, make_record, versions
 from .malloc import keep_freed_memory
 from .network import empty_network, fresh_network
+from .notebook_progress import NotebookProgress
 from .run import Run
 from .seed import fold, generator
 from .stop import Stop
 from .teacher import Teacher
+from .tracker import Service, Tracker
 from .train_run import MemoryShortError, is_main_process, leave_group, train
 from .watch import TensorBoard, Watcher, Watchers
 from .weights import finished_network
@@ -23,11 +25,14 @@ __all__ = [
     "Checkpoints",
     "DivergedError",
     "MemoryShortError",
+    "NotebookProgress",
     "Run",
     "RunFolder",
+    "Service",
     "Stop",
     "Teacher",
     "TensorBoard",
+    "Tracker",
     "Watcher",
     "Watchers",
     "accuracy",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from torch import nn
@@ -16,6 +18,8 @@ from .evaluate import count_biases, count_layers, count_sizes
 from .run import Run
 
 __all__ = ["machine", "make_record", "versions"]
+
+KERNEL = "ipykernel_launcher.py"
 
 
 def make_record(
@@ -40,7 +44,8 @@ def make_record(
         epochs: the measurements of every epoch.
         seconds: the training time.
         name: the name of the record; the run's unless given.
-        command: the command that made it; the words of this process unless given.
+        command: the command that made it; the words of this process unless given; in a notebook,
+            those that train the same.
         processes: what is added to the description of the machine, such as `{"processes": 2}`.
         notes: remarks.
         first_gates: histogram of the gates before the first step.
@@ -49,7 +54,7 @@ def make_record(
     return Record(
         name=name or run.name,
         run=run.to_json(),
-        command=command or " ".join(sys.argv),
+        command=command or _command(run),
         machine=machine() | (processes or {"processes": 1}),
         versions=versions(),
         layers=count_layers(model),
@@ -63,6 +68,12 @@ def make_record(
         sizes=count_sizes(model),
         first_gates=first_gates,
     )
+
+
+def _command(run: Run[Any]) -> str:
+    if Path(sys.argv[0]).name == KERNEL:  # its words say nothing of the notebook
+        return shlex.join(["sparsegate", "train", *run.to_flags()])
+    return " ".join(sys.argv)
 
 
 def versions() -> dict[str, str]:

@@ -158,9 +158,9 @@ class DeepSparse(Engine):
 
 
 def write_onnx(model: nn.Module, example: Tensor | tuple[Tensor, ...], path: Path) -> None:
-    """Writes a model as ONNX for the example's batch size; its inputs are named x, x1, ... and its output y.
+    """Writes a model as ONNX for the example's batch size, with inputs x, x1, ... and output y.
 
-    The old exporter writes what all engines read; for models that it cannot write, the new one is used.
+    All engines read what the old exporter writes. The new one is used for models that it refuses.
     """
     tensors = (example,) if isinstance(example, Tensor) else example
     names = ["x", *(f"x{index}" for index in range(1, len(tensors)))]

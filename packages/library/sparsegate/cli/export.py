@@ -20,8 +20,8 @@ from .arguments import Parser
 from .source import known_model, open_source
 
 ABOUT = (
-    "Writes a network for programs without PyTorch: C code, an ONNX file with sparse weights, or an "
-    "HTML page that runs it on what a person draws."
+    "Writes a network for programs without PyTorch: C code, an ONNX file with sparse weights, or "
+    "an HTML page that runs it on what a person draws."
 )
 
 EXPORTS: Registry[Mapping[Dtype, Exporter]] = Registry(

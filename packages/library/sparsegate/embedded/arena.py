@@ -1,4 +1,4 @@
-"""Gives every tensor its place: in the caller's tensors, in flash, or in an arena shared by lifetime."""
+"""Places each tensor: in the caller's memory, in flash, or in an arena shared by lifetime."""
 
 from __future__ import annotations
 

@@ -175,7 +175,8 @@ def _is_view(arena: Arena, node: n.Node) -> bool:
 def _copied(writer: Writer, node: n.Node, name: str) -> str:
     count = prod(node.shape)
     source = f"const float *from = {writer.pointer(node)};"
-    return f"    {{\n        {source}\n        for (int32_t i = 0; i < {count}; i++) {name}[i] = from[i];\n    }}"
+    loop = f"for (int32_t i = 0; i < {count}; i++) {name}[i] = from[i];"
+    return f"    {{\n        {source}\n        {loop}\n    }}"
 
 
 def _row_count(writer: Writer) -> str:

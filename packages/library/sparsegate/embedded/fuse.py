@@ -1,4 +1,4 @@
-"""Joins layers with the bounds and pools that follow them, so that C code stores less in between."""
+"""Fuses layers with the activations and pools after them, so that C code stores less."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chooses which tensors of a network are computed in 8 bits, and their scales from typical inputs."""
+"""Chooses the tensors that are computed in 8 bits, and their scales from typical inputs."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 TYPES = """
 /* Weights of a layer, row by row; a row makes one output. */
 struct rows {
-    const uint8_t *step;  /* how far each weight lies from the one before; null: no weight is left out */
+    const uint8_t *step;  /* distance of each weight from the one before; null: all are kept */
     const row_count *count;  /* weights of each row; null if no weight is left out */
     const void *value;    /* float or int8_t */
     const void *bias;     /* float, or int32_t in units of the sums */

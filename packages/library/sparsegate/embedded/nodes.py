@@ -1,4 +1,4 @@
-"""Nodes that C code has besides those of the engine: recurrent layers, fused layers, changes of type."""
+"""Nodes that only C code has: recurrent layers, fused layers, conversions of types."""
 
 from __future__ import annotations
 

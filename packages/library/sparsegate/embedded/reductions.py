@@ -32,8 +32,10 @@ def pool(writer: Writer, node: n.Node) -> list[str]:
         "    int32_t count = 0;",
         f"    for (int32_t u = 0; u < {node.kernel[0]}; u++)",
         f"    for (int32_t v = 0; v < {node.kernel[1]}; v++) {{",
-        f"        const int32_t line = i * {node.stride[0]} - {node.padding[0]} + u * {node.dilation[0]};",
-        f"        const int32_t pixel = j * {node.stride[1]} - {node.padding[1]} + v * {node.dilation[1]};",
+        f"        const int32_t line = i * {node.stride[0]} - {node.padding[0]} "
+        f"+ u * {node.dilation[0]};",
+        f"        const int32_t pixel = j * {node.stride[1]} - {node.padding[1]} "
+        f"+ v * {node.dilation[1]};",
         f"        const int is_in = line >= 0 && line < {height} && pixel >= 0 && pixel < {width};",
         *(f"        {line}" for line in _taken(writer, node, value, ends)),
         "    }",

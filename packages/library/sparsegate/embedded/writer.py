@@ -1,4 +1,4 @@
-"""Collects the text of a C file: arrays in flash, functions that steps call, and pointers to tensors."""
+"""Collects the text of a C file: arrays in flash, functions, and pointers to tensors."""
 
 from __future__ import annotations
 

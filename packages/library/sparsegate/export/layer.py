@@ -1,4 +1,4 @@
-"""Layers: what a small network consists of once everything that can be folded is folded."""
+"""The layers of a small network after everything that can be folded is folded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plan of a program: every layer with the places of what it reads and makes."""
+"""Plans a program: the layout of what each layer reads and writes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .layout import Layout
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """A layer between two places in memory."""
+    """A layer with the layouts of its input and output."""
 
     layer: Layer
     source: Layout
@@ -23,7 +23,7 @@ class Stage:
 
 
 def plan_stages(layers: list[Layer], shape: Shape) -> list[Stage]:
-    """The stages of a network that takes images of this shape.
+    """Plans the stages of a network that takes images of this shape.
 
     >>> conv = Conv(torch.ones(2, 1, 3, 3).double(), torch.zeros(2).double())
     >>> linear = Linear(torch.tensor([[0.0, 1.0]]).double(), torch.zeros(1).double())
@@ -50,7 +50,7 @@ def _shapes(layers: list[Layer], shape: Shape) -> list[Shape]:
 
 
 def _live(layers: list[Layer], shapes: list[Shape]) -> list[tuple[int, ...]]:
-    """The channels that somebody reads, at every place between layers; the input and the output are whole."""
+    """The channels that are read, between all layers; all channels of the input and the output."""
     live = [tuple(range(shapes[-1][0]))]
     for layer, shape in zip(layers[:0:-1], shapes[-2:0:-1], strict=True):
         live.append(live[-1] if isinstance(layer, Pool) else _read(layer, shape, live[-1]))
@@ -60,7 +60,7 @@ def _live(layers: list[Layer], shapes: list[Shape]) -> list[tuple[int, ...]]:
 def _whole_at_the_input(
     layers: list[Layer], live: list[tuple[int, ...]], shapes: list[Shape]
 ) -> list[tuple[int, ...]]:
-    """All channels at the input and behind pooling there, since pooling has as many channels as it reads."""
+    """All channels, at the input and before the poolings that follow it directly."""
     ends = next((at for at, layer in enumerate(layers) if not isinstance(layer, Pool)), len(layers))
     return [
         tuple(range(shape[0])) if at <= ends else each
@@ -69,7 +69,7 @@ def _whole_at_the_input(
 
 
 def _read(layer: Conv | Linear, shape: Shape, wanted: tuple[int, ...]) -> tuple[int, ...]:
-    """The channels that the wanted units of a layer have weights for."""
+    """The channels that the needed units of a layer read."""
     used = (layer.weight[list(wanted)] != 0).flatten(2 if isinstance(layer, Conv) else 1)
     if isinstance(layer, Linear):
         per_channel = used.any(0).view(shape[0], prod(shape[1:])).any(1)

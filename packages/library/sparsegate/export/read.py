@@ -29,7 +29,7 @@ from sparsegate.graph import (
 from .layer import Conv, Layer, Linear, Pair, Pool, scaled, unit_wise
 
 Reader: TypeAlias = Callable[[Any, list[Layer]], list[Layer]]
-"""The layers so far, with an operation more."""
+"""A rule: the layers so far, extended by an operation."""
 
 MAX_TILE = 3  # the positions of a tile are held in registers
 
@@ -42,7 +42,7 @@ class Network:
     image: tuple[int, ...]
     """The shape of one image."""
     outputs: tuple[int, ...]
-    """The shape of what is made of it."""
+    """The shape of the outputs for one image."""
 
 
 @torch.no_grad()
@@ -159,7 +159,7 @@ def _channels_before(node: Node) -> int:
 
 
 def _same(channels: int) -> Conv:
-    """A layer that gives what it reads."""
+    """A layer that returns its input."""
     return unit_wise(torch.ones(channels).double(), torch.zeros(channels).double())
 
 

@@ -1,4 +1,4 @@
-"""Taps: a layer's surviving weights, each with the place it reads."""
+"""Taps: the kept weights of a layer, each with the position that it reads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .layer import Conv, Linear
 from .plan import Stage
 
 Tap: TypeAlias = tuple[float, int]
-"""A weight, and from where on it reads."""
+"""A weight, and the position that it reads first."""
 
 PART_SIZE = (
     1200  # multiplications in one C function: compilers take more than linear time for longer ones
@@ -19,17 +19,17 @@ PART_SIZE = (
 
 @dataclass(frozen=True)
 class Unit:
-    """An output channel or feature, and what it adds up."""
+    """An output channel or feature, and its weights."""
 
     index: int
     place: int
-    """Where its first value goes."""
+    """The position of its first value."""
     bias: float
     taps: tuple[Tap, ...]
 
 
 def units_of(stage: Stage) -> list[Unit]:
-    """The units of a layer that somebody reads."""
+    """The units of a layer that a later layer reads."""
     layer = stage.layer
     assert isinstance(layer, Conv | Linear)
     taps = _conv_taps if isinstance(layer, Conv) else _linear_taps
@@ -45,7 +45,7 @@ def units_of(stage: Stage) -> list[Unit]:
 
 
 def parts(units: list[Unit], width: int) -> list[list[Unit]]:
-    """Units in groups that compile in little time, at so many multiplications for each weight."""
+    """Groups units so that each group compiles quickly."""
     groups: list[list[Unit]] = []
     size = PART_SIZE
     for unit in units:

@@ -37,7 +37,7 @@ def _pickled(path: Path) -> dict[str, Tensor]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about files that torch did not write
             value = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # bytes that mean nothing raise whatever they come upon
+    except Exception as error:  # damaged bytes can raise anything
         raise ValueError(
             f"{path} is not a state dict that can be loaded safely: expected a file written by "
             "torch.save(model.state_dict(), path), with tensors only"
@@ -47,6 +47,7 @@ def _pickled(path: Path) -> dict[str, Tensor]:
         raise ValueError(f"{path} holds no state dict of tensors")
     if strange := [name for name in value if not isinstance(name, str)]:
         raise ValueError(
-            f"{path} holds no state dict of tensors: {strange[0]!r} is no name; save what model.state_dict() returns"
+            f"{path} holds no state dict of tensors: {strange[0]!r} is no name; save what "
+            "model.state_dict() returns"
         )
     return value

@@ -1,4 +1,4 @@
-"""Where the units of a node stand in what an operation makes of them, if the operation keeps them apart."""
+"""Follows the dimension of units through operations that do not mix them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Axes: TypeAlias = Mapping[Node, int]
 
 
 def axis_after(node: Node, axes: Axes, graph: Graph) -> int | None:
-    """The dimension of the units in a node's result; None if units are mixed, or if it is not known.
+    """Returns the dimension of the units in a node's result; None if mixed or unknown.
 
     Args:
         node: an operation.
@@ -34,7 +34,7 @@ def axis_after(node: Node, axes: Axes, graph: Graph) -> int | None:
 
 
 def _of_one(node: Node, axis: int) -> int | None:
-    """After an operation with one input."""
+    """The result of an operation with one input."""
     rank = len(node.input.shape)
     if isinstance(node, Reshape):
         return axis_in_shape(node.input.shape, axis, node.shape)
@@ -52,7 +52,7 @@ def _of_one(node: Node, axis: int) -> int | None:
 
 
 def axis_in_shape(before: tuple[int, ...], axis: int, after: tuple[int, ...]) -> int | None:
-    """Where units stand after a reshape: as many elements come before them as did.
+    """The dimension of units after a reshape: as many elements come before it as before.
 
     >>> axis_in_shape((2, 50, 4, 4), 1, (2, 800))
     1
@@ -77,7 +77,7 @@ def _is_pointwise(node: Node) -> bool:
 
 
 def _pointwise(node: Node, axes: Axes, graph: Graph) -> int | None:
-    """Inputs are aligned at their last dimension; those without units must be the same for all units."""
+    """Aligns inputs at the last dimension; those without units must not vary by unit."""
     ends = {len(node.shape) - len(read.shape) + axis for read, axis in axes.items()}
     if len(ends) > 1:
         return None
@@ -89,7 +89,7 @@ def _pointwise(node: Node, axes: Axes, graph: Graph) -> int | None:
 
 
 def _same_for_all(node: Node, axes: Axes, axis: int, graph: Graph) -> bool:
-    """Whether what else an operation reads has no values of its own for every unit."""
+    """Whether the other inputs of an operation have no values of their own for each unit."""
     from_end = len(node.shape) - axis
     others = [read.shape for read in node.inputs if read not in axes]
     reads: list[fx.Node] = [read for read in node.origin.all_input_nodes if read in graph.constants]
@@ -116,7 +116,7 @@ def _expanded(node: Other, axes: Axes, _: Graph) -> int | None:
 
 
 def _by_row(node: Other, axes: Axes, _: Graph) -> int | None:
-    """Softmax and norms over other dimensions than the units', each with one input."""
+    """Softmax and norms over other dimensions than that of the units."""
     given, rank = _argument(node, 1), len(node.shape)
     if given is None:
         return None
@@ -133,7 +133,7 @@ def _joined(node: Other, axes: Axes, _: Graph) -> int | None:
 
 
 def _products(node: Other, axes: Axes, graph: Graph) -> int | None:
-    """Products of many matrices, and attention: one for each unit."""
+    """Batched matrix products and attention: one for each unit."""
     axis = _common(node, axes, first=3 if node.function.startswith("scaled") else 2)
     if axis is None or axis >= len(node.shape) - 2 or not _same_for_all(node, axes, axis, graph):
         return None
@@ -147,7 +147,7 @@ def _argument(node: Other, index: int) -> Any:
 
 
 def _common(node: Other, axes: Axes, first: int | None = None) -> int | None:
-    """The dimension of the units in all of the first inputs, if it is one and all have units."""
+    """The common dimension of the units, if all of the first inputs have units there."""
     read = node.inputs[:first]
     ranks = {len(one.shape) for one in read}
     found = {axes.get(one) for one in read}
@@ -167,4 +167,4 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(("matmul", "bmm", "scaled_dot_product_attention"), _products),
     **dict.fromkeys(("upsample_nearest2d", "upsample_bilinear2d"), _resized),
 }
-"""Operators that keep units apart in some dimensions."""
+"""Rules for operators that keep units apart in some dimensions."""

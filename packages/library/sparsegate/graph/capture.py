@@ -125,7 +125,7 @@ def _know_caches() -> None:
 
 
 def _know_pairs_of_caches() -> None:
-    """The caches of models with an encoder and a decoder: one of the decoder's own keys, one of the encoder's."""
+    """Registers transformers' caches with two parts: the decoder's own keys, and the encoder's."""
     from torch.fx import _pytree as fx_pytree
     from transformers import EncoderDecoderCache
 

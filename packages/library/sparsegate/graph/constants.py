@@ -142,7 +142,7 @@ class Constants:
         return mask | zero, value.masked_fill(zero.view(sizes), 0)
 
     def _attend(self, node: Other) -> None:
-        """Attention gives the mean of its values, which is theirs where all positions have the same."""
+        """Attention gives a mean of values: a constant if all positions have the same value."""
         values = node.inputs[2]
         value, axis = self.values[values], self.follow.axes[values]
         size = node.shape[self.follow.axes[node]]

@@ -1,4 +1,4 @@
-"""Dead paths: weights and biases that cannot change any output, because a unit next to them died."""
+"""Removes dead paths: weights and biases that cannot change any output."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Removed:
     biases: dict[str, int]
     """How many biases, scales and shifts of BatchNorm among them, for every other parameter."""
     left: dict[str, str]
-    """Layers whose units were left alone, with the operation that they meet: `output` for the last."""
+    """Layers whose units were left alone, with the operation that they meet (or `output`)."""
 
     @property
     def num_weights(self) -> int:
@@ -89,7 +89,7 @@ def removed_from(graph: Graph, example: Example) -> Removed:
 
 
 def outputs(model: nn.Module, example: Example) -> list[Tensor]:
-    """The tensors that a model in eval gives for the example, always with the same random numbers."""
+    """The outputs of a model in eval for the example, always with the same random numbers."""
     args, kwargs = arguments_of(example)
     with torch.random.fork_rng(devices=()), evaluating(model):
         return _tensors(model(*args, **kwargs))

@@ -66,7 +66,7 @@ def _out_of_place(target: Any) -> Any:
 
 
 def _keeps_type(node: fx.Node, changed: fx.Node) -> bool:
-    """Whether the new tensor has the type of the changed one: an in-place operation never widens."""
+    """Whether the new tensor has the old one's type: in-place operations never widen it."""
     types = {getattr(given.meta.get("val"), "dtype", None) for given in node.all_input_nodes}
     return types == {getattr(changed.meta.get("val"), "dtype", None)}
 

@@ -67,7 +67,7 @@ class Graph:
         return tuple(node for node in self.nodes if isinstance(node, Linear | Conv))
 
     def name_of(self, constant: fx.Node) -> str:
-        """The parameter or buffer that a constant is computed from, the first if there are several."""
+        """The first parameter or buffer that a constant is computed from."""
         if constant.op == "placeholder":
             return self.names.get(constant.name, "")
         found = (self.name_of(read) for read in constant.all_input_nodes)

@@ -1,4 +1,4 @@
-"""A copy of a model, for whoever changes or packs it."""
+"""Copies models, for callers that change or pack them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ AnyModule = TypeVar("AnyModule", bound=nn.Module)
 
 
 def copied(model: AnyModule) -> AnyModule:
-    """A model with weights of its own; models that cannot be copied are refused.
+    """Returns a copy with its own weights; raises ValueError if the model cannot be copied.
 
     >>> model = nn.Linear(2, 1)
     >>> copied(model).weight is model.weight
@@ -21,19 +21,20 @@ def copied(model: AnyModule) -> AnyModule:
         raise ValueError(f"the model is an nn.Module, got {type(model).__name__}; wrap it in one")
     if hasattr(model, "_orig_mod"):
         raise ValueError(
-            "the model is what torch.compile made; pass the ordinary one, which it has as _orig_mod"
+            "expected an ordinary model, got one from torch.compile; pass its attribute _orig_mod"
         )
     computed = [f"{name}.{key}" for name, each in model.named_modules() for key in _computed(each)]
     if computed:
         raise ValueError(
-            f"the model cannot be copied: {', '.join(computed)} is computed from other tensors; make it an ordinary "
-            "one first, by torch.nn.utils.prune.remove or remove_weight_norm, or set it to None"
+            f"the model cannot be copied: {', '.join(computed)} is computed from other tensors; "
+            "make it an ordinary one first, by torch.nn.utils.prune.remove or remove_weight_norm, "
+            "or set it to None"
         )
     return copy.deepcopy(model)
 
 
 def _computed(module: nn.Module) -> list[str]:
-    """Tensors that torch cannot copy: old functions of torch.nn.utils put them beside the parameters."""
+    """Names of computed tensors that torch cannot copy; torch.nn.utils adds such."""
     return [
         key for key, value in vars(module).items() if getattr(value, "grad_fn", None) is not None
     ]

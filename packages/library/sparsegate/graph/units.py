@@ -1,7 +1,7 @@
-"""Units: features, channels and heads, followed from the layers that compute them to those that read them.
+"""Follows units (features, channels, heads) from the layers that compute them to their readers.
 
 A unit is an output feature of a linear layer, an output channel of a convolution, or the features
-of one head of attention. On its way it may be normalised, activated, pooled, flattened, added to
+of one head of attention. On the way it may be normalised, activated, pooled, flattened, added to
 the units of other layers and multiplied by them, as long as it is not mixed with its neighbours.
 """
 
@@ -22,28 +22,28 @@ LAYERS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
 @dataclass(eq=False)
 class Units:
-    """Units that several operations share one by one, so that they can only change together."""
+    """Units that several operations share one to one, so that all of them change together."""
 
     makers: list[Layer]
-    """The layers that compute them; more than one if their results are added."""
+    """The layers that compute them; several if their results are added."""
     count: int
-    """How many there are; a layer has one or several neighbouring rows for each."""
+    """The number of units; a layer has one or several adjacent rows for each."""
     norms: list[Norm] = field(default_factory=list)
     depthwise: list[Conv] = field(default_factory=list)
-    """Convolutions with one group per unit, on the way."""
+    """Convolutions on the way with one group per unit."""
     readers: list[Layer] = field(default_factory=list)
-    """The layers that read them, each one or several neighbouring features per unit."""
+    """The layers that read them, each one or several adjacent features per unit."""
     meets: str = ""
     """The operation that may mix or expose them; empty if there is none."""
 
     @property
     def layers(self) -> list[Layer]:
-        """The layers with a row of weights for every unit."""
+        """The layers with a row of weights for each unit."""
         return [*self.makers, *self.depthwise]
 
 
 class Follow:
-    """Where the units of every layer go in a graph.
+    """Follows the units of all layers through a graph.
 
     >>> import torch
     >>> from .capture import capture
@@ -56,9 +56,9 @@ class Follow:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.axes: dict[Node, int] = {}
-        """The dimension of the units in a node's result; nodes without units are missing."""
+        """The dimension of the units in each node's result; nodes without units are missing."""
         self.plain = _plain(graph)
-        """Layers and norms whose tensors belong to them alone."""
+        """Layers and norms that share their tensors with no other."""
         self._units: dict[Node, Units] = {}
         for node in graph.nodes:
             self._follow(node)
@@ -70,12 +70,12 @@ class Follow:
 
     @property
     def units(self) -> list[Units]:
-        """The units that nothing mixes or exposes, in the order of the graph."""
+        """The units that nothing mixes or exposes, in the graph's order."""
         return [units for units in dict.fromkeys(self._units.values()) if not units.meets]
 
     @property
     def left(self) -> dict[str, str]:
-        """The other layers by name, each with what its units meet."""
+        """The other layers by name, with the operation that their units meet."""
         found: dict[str, str] = {}
         for layer in self.graph.layers:
             meets = self._units[layer].meets if layer in self.plain else "shared or empty"
@@ -84,7 +84,7 @@ class Follow:
         return found
 
     def reads_units(self, layer: Node) -> bool:
-        """Whether a layer reads one or several of its features for every unit."""
+        """Whether a layer reads one or several of its features for each unit."""
         return (
             layer in self.plain
             and isinstance(layer, Linear | Conv)
@@ -129,7 +129,7 @@ class Follow:
             self._units[node].meets = self._units[node].meets or name
 
     def _axis(self, node: Node) -> int | None:
-        """Where the units stand in a node's result, if it keeps those of all its inputs apart."""
+        """The dimension of the units in a node's result, if it does not mix them."""
         axes = {read: self.axes[read] for read in node.inputs if read in self.axes}
         if not axes:
             return None
@@ -139,7 +139,7 @@ class Follow:
         return axis_after(node, axes, self.graph)
 
     def _joined(self, nodes: tuple[Node, ...]) -> Units:
-        """The units of these nodes as one."""
+        """Merges the units of these nodes into one group."""
         first, *others = dict.fromkeys(self._units[node] for node in nodes)
         for other in others:
             first.makers += other.makers
@@ -154,7 +154,7 @@ class Follow:
 
 
 def layer_name(layer: Layer) -> str:
-    """The module that a layer's weight belongs to; the weight itself if it has another name."""
+    """The module of a layer's weight; the weight itself if it has another name."""
     owner, _, key = layer.weight.name.rpartition(".")
     return owner if key == "weight" else layer.weight.name or layer.path
 
@@ -165,7 +165,7 @@ def _is_depthwise(layer: Layer, source: Node) -> bool:
 
 
 def _plain(graph: Graph) -> set[Node]:
-    """The layers and norms whose parameters are used once, by one name, and are not empty."""
+    """The layers and norms whose parameters are used once, have one name, and are not empty."""
     owners = _owners(graph)
     found: set[Node] = set()
     for node in graph.nodes:
@@ -182,7 +182,7 @@ def _plain(graph: Graph) -> set[Node]:
 
 
 def _owners(graph: Graph) -> Counter[int]:
-    """How many names each piece of memory has, in the model and in its forward."""
+    """The number of names of each piece of memory, in the model and in its forward."""
     model = graph.model
     tensors: list[Tensor] = [one for _, one in model.named_parameters(remove_duplicate=False)]
     tensors += [one for _, one in model.named_buffers(remove_duplicate=False)]
@@ -191,7 +191,7 @@ def _owners(graph: Graph) -> Counter[int]:
 
 
 def _memory(tensor: Tensor) -> int:
-    """Where a tensor lies; all empty ones at 0."""
+    """The address of a tensor; 0 for all empty ones."""
     return tensor.untyped_storage().data_ptr()
 
 

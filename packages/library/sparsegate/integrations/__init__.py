@@ -1,4 +1,4 @@
-"""Makes sparsegate at home in other libraries; each is imported only when it is used."""
+"""Integrates sparsegate with other libraries; import only the integration that you use."""
 
 from .hub import from_hub, push_to_hub
 

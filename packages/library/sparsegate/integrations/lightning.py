@@ -38,7 +38,7 @@ __all__ = ["GateCallback", "GateMonitor", "callbacks", "finished_state"]
 
 
 class GateMonitor(Callback):  # type: ignore[misc]
-    """Logs `kept`, the fraction of gated weights that are left, and checks that something moves gates.
+    """Logs `kept`, the fraction of gated weights that are left, and checks that gates can move.
 
     Lightning finds it by itself where sparsegate is installed. It does nothing to modules without
     gates. Use it with an optimiser that moves gates, such as `GatedAdamW`, in

@@ -21,7 +21,7 @@ from sparsegate.target import Found, Target, TargetPlan
 
 LOGGER = logging.getLogger(__name__)
 TRAVEL = 2.0
-"""How far the price alone lowers a gate in all of training: five times from 0.9 to the threshold."""
+"""How far the price alone lowers a gate in training: five times from 0.9 to the threshold."""
 CHECK_EVERY = 100  # steps between two searches for NaN gates, which wait for a GPU
 
 Closure = Callable[[], Any]
@@ -188,15 +188,15 @@ class GateOptimizer(Optimizer, abc.ABC):
         return False
 
     def _check_begin(self) -> None:
-        """Raises at the first step if a checkpoint's gates are loaded and the plan's state is not."""
+        """Raises at the first step if gates were loaded from a checkpoint and the plan was not."""
         if self._begun:
             return
         begins = isinstance(self.plan, TargetPlan) and self.plan.done == 0
         if begins and any(gate.is_loaded() for gate in self._modules):
             raise ValueError(
-                "the gates are those of a checkpoint, and this optimiser begins at step 0: load its "
-                "saved state too, optimizer.load_state_dict(...); to begin anew, gate the finished "
-                "model"
+                "the gates are those of a checkpoint, and this optimiser begins at step 0: load "
+                "its saved state too, optimizer.load_state_dict(...); to begin anew, gate the "
+                "finished model"
             )
         self._begun = True
         for gate in self._modules:

@@ -1,4 +1,4 @@
-"""Runs networks with zeros: every layer dense or sparse, whichever was measured to be faster on this machine."""
+"""Runs sparse networks: each layer runs dense or sparse, whichever was faster on this machine."""
 
 from .any_model import choice_of, sparse
 from .chain import VARIANT, Chain
@@ -7,6 +7,7 @@ from .choice import Choice, LayerChoice, load_choices, save_choices
 from .cuda.linear import PackedLinear, pack
 from .measure import interleaved, samples
 from .network import SparseNetwork
+from .save_network import SavedNetwork, save_network
 from .translate import Call, Rule, Translator, translated
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "LayerChoice",
     "PackedLinear",
     "Rule",
+    "SavedNetwork",
     "SparseNetwork",
     "Translator",
     "choice_of",
@@ -26,6 +28,7 @@ __all__ = [
     "pack",
     "samples",
     "save_choices",
+    "save_network",
     "sparse",
     "translated",
 ]

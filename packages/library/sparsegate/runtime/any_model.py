@@ -23,7 +23,7 @@ from .network import sparse as sparse_network
 from .report import engine_table
 
 SECONDS = 0.5
-"""Time for the comparison of a captured network with a swapped one."""
+"""Seconds for comparing a captured network with one whose layers were replaced."""
 
 
 def sparse(
@@ -34,7 +34,7 @@ def sparse(
     kernel: str | None = None,
     choices: Path | str | Sequence[Choice] | None = None,
 ) -> nn.Module:
-    """Returns a copy of a model for inference in which every layer runs dense or sparse, whichever is faster here.
+    """Returns a copy of a model for inference: each layer runs dense or sparse, as is faster here.
 
     >>> model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
     >>> _ = model[0].weight.data.mul_(torch.rand(64, 64) < 0.05)
@@ -42,19 +42,22 @@ def sparse(
     >>> fast(torch.zeros(3, 64)).shape
     torch.Size([3, 10])
 
-    A network whose layers form chains is captured and runs as a `SparseNetwork`. Any other model is copied, and the
-    layers that gain are replaced by sparse ones; its own code runs, so `generate`, hooks and outputs of any kind work
-    as before. A model without any layer that gains comes back dense. `print` shows what was chosen for every layer,
-    and why.
+    If possible, the model is captured and runs in one call of C. Otherwise the layers that get
+    faster are replaced by sparse ones and the model's own code runs, so `generate`, hooks and
+    outputs of any kind work as before. If no layer gets faster, the copy is dense. `print` shows
+    what was chosen for each layer, and why.
 
     Args:
         model: the finished model; it is not changed.
-        example: one batch of the model's inputs: a tensor, a tuple of arguments, or a dict of keyword arguments. Layers
-            are timed on it, with torch's number of threads.
-        batches: batch sizes to measure, for a captured network; the nearest is used for any other.
-        kernel: one kernel for all layers that it can run: `chain`, `csr`, `triton`, `dense`, `packed`, `winograd`,
-            `winograd8`, or `hardwired`, which compiles a whole small network to C code with its weights in it.
-        choices: the choices of another network, or the file that `save_choices` wrote; nothing is measured then.
+        example: one batch of the model's inputs: a tensor, a tuple of arguments, or a dict of
+            keyword arguments. Layers are timed on it, with torch's number of threads.
+        batches: batch sizes to measure, for a captured network; any other batch uses the choices of
+            the nearest size.
+        kernel: one kernel for all layers that it can run: `chain`, `csr`, `triton`, `dense`,
+            `packed`, `winograd`, `winograd8`; or `hardwired`, which compiles a whole small network
+            to C code that contains its weights.
+        choices: the choices of another network, or the file that `save_choices` wrote; nothing is
+            measured then.
     """
     if not isinstance(model, nn.Module):
         raise ValueError(f"the model is an nn.Module, got {type(model).__name__}; wrap it in one")
@@ -74,7 +77,8 @@ def sparse(
         return found if planned is None else _fastest(example, planned, found)
     if batches is not None or choices is not None:
         raise ValueError(
-            "batches and choices need a model that takes one tensor, got an example with several inputs; leave them out"
+            "batches and choices need a model that takes one tensor, got an example with several "
+            "inputs; leave them out"
         )
     return _swapped(model, args, kwargs, kernel)
 
@@ -87,7 +91,7 @@ def _of_tensor(
         return _swapped(model, (example,), {}, None)
     try:
         captured = sparse_network(model, example, batches=batches, kernel=kernel, choices=choices)
-    except Exception:  # whatever capture does not know: the model's own code runs
+    except Exception:  # capture does not know the model: its own code runs
         if asked:
             raise
         return _swapped(model, (example,), {}, None)
@@ -95,7 +99,10 @@ def _of_tensor(
 
 
 def _faster(model: nn.Module, example: Tensor, captured: SparseNetwork) -> nn.Module:
-    """The captured network, or the swapped one where layers that could be sparse were left to torch and it is faster."""
+    """The captured network, or the one with replaced layers if that is faster.
+
+    Only networks with layers that torch runs although they could run sparse are compared.
+    """
     run = {layer.name for choice in captured.choices for layer in choice.layers}
     layers = {
         name for name, module in captured.model.named_modules() if callable(sparse_form(module))
@@ -114,7 +121,7 @@ def _faster(model: nn.Module, example: Tensor, captured: SparseNetwork) -> nn.Mo
 def _by_engine(
     model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> nn.Module | None:
-    """A copy of the model whose forward is the engine's; None if the engine cannot run it, or is slower."""
+    """A copy of the model whose forward is the engine's; None if that fails or is slower."""
     if not _suits_engine(model, args, kwargs):
         return None
     try:
@@ -124,7 +131,7 @@ def _by_engine(
             forward = EngineForward(made, skeleton_of(model))
             chosen = forward.plan(args, dict(kwargs))
             plan = chosen.plan
-    except Exception:  # whatever capture or the planner do not know: the model's own code runs
+    except Exception:  # capture or the planner does not know the model: its own code runs
         return None
     forward.plans[forward.key(args, kwargs)] = chosen
     made.__dict__["forward"] = forward
@@ -150,7 +157,7 @@ def _by_engine(
 
 
 def _suits_engine(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
-    """Whether model and example are of the kind that the engine computes with: float32 on the CPU."""
+    """Whether the engine can compute with model and example: float32 on the CPU."""
     if isinstance(model, torch.jit.ScriptModule) or bool(args) == bool(kwargs):
         return False
     tensors = [*model.parameters(), *model.buffers()]
@@ -161,7 +168,7 @@ def _suits_engine(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, 
 
 
 def _is_chain(made: nn.Module) -> bool:
-    """Whether the layers follow one another without branches, as the kernels of chains want it."""
+    """Whether the layers follow each other without branches, as the kernels for chains need."""
     forward: EngineForward = made.__dict__["forward"]
     (chosen,) = forward.plans.values()
     assert chosen is not None
@@ -180,7 +187,8 @@ def _swapped(
 ) -> nn.Module:
     if kernel not in (None, "chain", "dense"):
         raise ValueError(
-            f"kernel={kernel!r} needs a model that is a chain of layers; this one runs by chain or dense"
+            f"kernel={kernel!r} needs a model that is a chain of layers; this one runs by "
+            "chain or dense"
         )
     return _swap(model, args, kwargs, kernel)[0]
 
@@ -190,7 +198,7 @@ def _swap(
 ) -> tuple[nn.Module, list[Swap]]:
     made, report, why = _made(model, args, kwargs, kernel)
     text = swap_table(report) if report else f"runs by torch: {why}"
-    # Attributes of this one module: its class, and with it the model's own code, stays as it is.
+    # An attribute of this module only: its class, and so the model's own code, stays the same.
     made.extra_repr = partial(str, text)  # type: ignore[method-assign]
     made.__dict__["sparsegate_choice"] = _as_choice(report)
     return made, report
@@ -199,7 +207,7 @@ def _swap(
 def _made(
     model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], kernel: str | None
 ) -> tuple[nn.Module, list[Swap], str]:
-    """The model with sparse layers, or a dense copy where that cannot be, and why."""
+    """The model with sparse layers; or a dense copy if that is impossible, and why."""
     why = "the model has no layer with a weight matrix" if kernel != "dense" else "kernel='dense'"
     try:
         if kernel != "dense":
@@ -207,7 +215,7 @@ def _made(
             if report and _agree(made, model, args, kwargs):
                 return made, report, ""
             why = "it computes something else with sparse layers" if report else why
-    except Exception as error:  # a working model is never refused
+    except Exception as error:  # a model that works is never refused
         why = f"its layers cannot be exchanged ({type(error).__name__}: {error})"
     if kernel != "dense":
         warnings.warn(f"{type(model).__name__} runs by torch: {why}", stacklevel=5)
@@ -222,7 +230,7 @@ def _dense_copy(model: nn.Module) -> nn.Module:
 def _agree(
     made: nn.Module, model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> bool:
-    """Whether two models give the same for the example, to a thousandth of the largest output."""
+    """Whether two models give the same outputs, to a thousandth of the largest."""
     given = kwargs or args
     pairs = list(zip(outputs(made, given), outputs(model, given), strict=True))
     return all(
@@ -239,7 +247,7 @@ def _is_near(one: Tensor, other: Tensor) -> bool:
 
 
 def _is_finite(model: nn.Module) -> bool:
-    """Whether kernels that skip zeros compute what torch does, which multiplies them with NaN too."""
+    """Whether all weights are finite: kernels that skip zeros do not multiply them with NaN."""
     tensors = [*model.parameters(), *model.buffers()]
     return all(
         not one.is_meta and bool(one.isfinite().all()) for one in tensors if one.is_floating_point()
@@ -247,7 +255,7 @@ def _is_finite(model: nn.Module) -> bool:
 
 
 def swap_table(report: Sequence[Swap]) -> str:
-    """A line for each layer: its zeros, its times, what it runs by, and why it was left to torch."""
+    """A line for each layer: its zeros, its times, its kernel, and why torch runs it."""
     rows: list[tuple[str, ...]] = [("layer", "kind", "zeros", "torch", "ours", "runs by")]
     for change in report:
         times = [
@@ -265,7 +273,7 @@ def swap_table(report: Sequence[Swap]) -> str:
 
 
 def choice_of(fast: nn.Module) -> Choice:
-    """What `sparse` chose for a model, at the first of the batch sizes that it measured."""
+    """Returns what `sparse` chose for a model, for the first of the measured batch sizes."""
     if isinstance(fast, SparseNetwork):
         return fast.choices[0]
     found = fast.__dict__.get("sparsegate_choice")
@@ -290,8 +298,8 @@ def _arguments(example: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     if isinstance(example, tuple | list):
         return tuple(example), {}
     raise ValueError(
-        "expected one batch of the model's inputs: a tensor, a tuple of arguments or a dict of keyword arguments; got "
-        f"{type(example).__name__}"
+        "expected one batch of the model's inputs: a tensor, a tuple of arguments or a dict of "
+        f"keyword arguments; got {type(example).__name__}"
     )
 
 
@@ -305,12 +313,13 @@ def _check_runs(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, An
         first = str(error).splitlines()[0] if str(error) else ""
         raise ValueError(
             f"{type(model).__name__} does not run on the example {', '.join(given)} "
-            f"({type(error).__name__}: {first}); pass one batch of its inputs: a tensor, a tuple of arguments or a dict of keyword arguments"
+            f"({type(error).__name__}: {first}); pass one batch of its inputs: a tensor, a tuple "
+            "of arguments or a dict of keyword arguments"
         ) from error
 
 
 def _word(value: Any) -> str:
-    """What an error says of an input."""
+    """Describes an input in an error."""
     if isinstance(value, Tensor):
         return f"of shape {tuple(value.shape)} ({value.dtype}, {value.device})"
     return type(value).__name__

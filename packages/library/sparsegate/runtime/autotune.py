@@ -21,13 +21,14 @@ from .sparsable import Piece, pieces
 
 KERNEL_NAMES = ("dense", *DENSE_KERNELS, "chain", "triton", "csr", "hardwired")
 WORTH_TRYING = 0.3
-"""Large layers gain nothing from fewer zeros than this."""
+"""Large layers with a smaller fraction of zeros than this do not get faster."""
 SMALL = 2**19
-"""Weights of layers that are tried without any zeros: what torch spends around a call is more than it computes."""
+"""Layers with at most this many weights are tried even without zeros: they spend more time in
+torch's call than in arithmetic."""
 
 
 def forced(graph: Graph, example: Tensor, kernel: str) -> Choice:
-    """The choice of one kernel wherever it can be used."""
+    """Chooses one kernel for every layer that it can run."""
     if kernel not in KERNEL_NAMES:
         raise ValueError(
             f"kernel is {', '.join(KERNEL_NAMES[:-1])} or {KERNEL_NAMES[-1]}, got {kernel!r}"
@@ -50,16 +51,18 @@ def forced(graph: Graph, example: Tensor, kernel: str) -> Choice:
         layers.append(LayerChoice(piece.name, piece.sparsity, kernel if usable else "dense"))
     if kernel not in {"dense", *(each.kernel for each in layers)}:
         raise ValueError(
-            f"none of the model's layers can run by {kernel} here; measure with sg.sparse, without a kernel"
+            f"none of the model's layers can run by {kernel} here; leave kernel out, so that "
+            "sg.sparse measures"
         )
     return Choice(len(example), torch.get_num_threads(), str(example.device), tuple(layers))
 
 
 @torch.no_grad()
 def measured(graph: Graph, example: Tensor) -> Choice:
-    """The fastest of: every layer by the kernel that is fastest alone, all sparse, all as torch runs them.
+    """Times three plans for the whole network and returns the fastest.
 
-    Each is tried with torch's convolutions as they are, and with their channels last.
+    The plans are: each layer by the kernel that is fastest for it alone, all layers sparse, and all
+    layers by torch. Each plan is timed with torch's usual memory format and with channels last.
     """
     found = pieces(graph)
     sources = graph.values([piece.node.input for piece in found], example)
@@ -95,7 +98,7 @@ def measured(graph: Graph, example: Tensor) -> Choice:
 
 
 def _candidates(alone: dict[str, str], sparse: dict[str, str]) -> dict[str, dict[str, str]]:
-    """What the whole network is timed with: all by torch, each layer as it is best alone, all sparse; none twice."""
+    """The different plans to time: all by torch, each layer by its fastest kernel, all sparse."""
     candidates = {"dense": dict.fromkeys(alone, "dense")}
     for name, chosen in (("each", alone), ("all", sparse)):
         if chosen not in candidates.values():
@@ -104,7 +107,7 @@ def _candidates(alone: dict[str, str], sparse: dict[str, str]) -> dict[str, dict
 
 
 def _left(model: nn.Module, found: list[Piece]) -> str:
-    """Layers that no kernel was tried for, if there are any."""
+    """Names the layers that no kernel can run, if there are any."""
     tried = {piece.name for piece in found}
     names = [
         name or type(each).__name__
@@ -116,7 +119,7 @@ def _left(model: nn.Module, found: list[Piece]) -> str:
 
 
 def _note(found: list[Piece]) -> str:
-    """What is missing for the fastest kernels."""
+    """Says what is missing for the fastest kernels."""
     weight = found[0].weight if found else torch.zeros(0)
     if weight.is_cuda:
         return why_not(weight)
@@ -124,7 +127,7 @@ def _note(found: list[Piece]) -> str:
 
 
 def _timed(piece: Piece, x: Tensor) -> tuple[LayerChoice, str]:
-    """What was measured, and the fastest sparse kernel, even where a dense one is faster."""
+    """Times one layer; also returns its fastest sparse kernel, even if a dense one is faster."""
     ways: dict[str, Callable[[], object]] = {"dense": partial(piece.dense, x)}
     few, others = len(x), dense_kernels_for(piece)
     if others:

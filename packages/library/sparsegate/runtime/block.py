@@ -1,10 +1,11 @@
-"""Skip connections as weights: the layers of a block carry its input through, the last one adds it.
+"""Turns skip connections into weights: the layers of a block carry its input to the last one.
 
-    y = relu(two(relu(one(x))) + x)     one' gives (relu(one(x)), x), two' reads both: relu(two(h) + 1 * x)
+    y = relu(two(relu(one(x))) + x)
+    one' computes (relu(one(x)), x), and two' computes relu(two(h) + 1 * x)
 
-A carried channel is a row with a single weight of one, which costs a sparse kernel next to nothing.
-So a network with skip connections is a chain of convolutions like any other. Rectifiers on the way
-must not change what is carried: it is rectified already, as in residual networks.
+A carried channel is a row with a single weight of one, which costs a sparse kernel very little.
+So a network with skip connections is a chain of convolutions like any other. A ReLU on the way
+must not change what is carried: it has no values below zero, as in residual networks.
 """
 
 from __future__ import annotations
@@ -24,26 +25,26 @@ from .chain_layer import ChainLayer
 from .sparsable import Piece, Unit, flattens, is_rectifier, padding_of
 
 MOST_NUMBERS = 2**24
-"""Weights of a layer with what it carries, zeros included; more would take too much memory."""
+"""Most weights of a layer with what it carries, zeros included; more would need much memory."""
 
 
 @dataclass(frozen=True)
 class Shortcut:
-    """What goes around a block: its source, or every second position of it, times a matrix."""
+    """A path around a block: its source, or every second position of it, times a matrix."""
 
     source: Node
     nodes: tuple[Node, ...]
     stride: tuple[int, int]
     matrix: Tensor
-    """From channels to channels."""
+    """The matrix, from channels to channels."""
     bias: Tensor | None = None
     piece: Piece | None = None
-    """The convolution with a 1 x 1 kernel that does it, if one does."""
+    """The convolution with a 1 x 1 kernel that computes the path, if there is one."""
 
 
 @dataclass(frozen=True)
 class Block(Unit):
-    """Consecutive convolutions and what goes around them, added before a rectifier or none."""
+    """Consecutive convolutions with a path around them, which is added at the end."""
 
     inner: tuple[Piece, ...]
     shortcut: Shortcut
@@ -53,7 +54,7 @@ class Block(Unit):
 
     @property
     def pieces(self) -> tuple[Piece, ...]:
-        """The layers; the one that goes around the others comes last."""
+        """The layers; the one on the path around comes last."""
         around = self.shortcut.piece
         return self.inner if around is None else (*self.inner, around)
 
@@ -64,20 +65,20 @@ class Block(Unit):
 
     @cached_property
     def layers(self) -> list[ChainLayer]:
-        """The layers, each with rows and columns for what is carried."""
+        """The layers, each with rows and columns for what it carries."""
         *before, last = (piece.layer() for piece in self.inner)
         passing = [self._passing(layer, first=not index) for index, layer in enumerate(before)]
         return [*passing, self._adding(last)]
 
     def _passing(self, layer: ChainLayer, *, first: bool) -> ChainLayer:
-        """A layer with more rows, which give what is carried as it came."""
+        """A layer with rows that pass on what is carried."""
         carried, rows = self.shortcut.matrix.shape[1], len(layer.weight)
         weight, begin = _widened(layer, carried, num_more=carried, first=first)
         weight[(slice(rows, None), slice(begin, None), *_centre(layer))] = torch.eye(carried)
         return _with(layer, weight, None, relu=layer.relu)
 
     def _adding(self, layer: ChainLayer) -> ChainLayer:
-        """The last layer, which adds what goes around to what its rows give."""
+        """The last layer, which adds what is carried to its outputs."""
         matrix = self.shortcut.matrix
         weight, begin = _widened(layer, matrix.shape[1], num_more=0, first=len(self.inner) == 1)
         weight[(slice(None), slice(begin, None), *_centre(layer))] += matrix
@@ -85,7 +86,7 @@ class Block(Unit):
 
     @property
     def is_within_reach(self) -> bool:
-        """Whether the kernels can run it, and it is not too large for what it gains."""
+        """Whether the kernels can run the block, and whether it is not too large to be worth it."""
         carried = self.shortcut.matrix.shape[1]
         for weight in (piece.weight for piece in self.inner):
             columns = weight[0].numel() + carried * prod(weight.shape[2:])
@@ -103,7 +104,7 @@ class GlobalMean(Unit):
 
     @property
     def pieces(self) -> tuple[Piece, ...]:
-        """None: it has no weights."""
+        """Empty: a mean has no weights."""
         return ()
 
     @property
@@ -115,7 +116,7 @@ class GlobalMean(Unit):
 
 
 def joined(pieces: Sequence[Piece], graph: Graph) -> list[Unit]:
-    """These pieces, in blocks where they are part of one, and the means that follow them."""
+    """Puts pieces into blocks where possible, and adds the means that follow them."""
     blocks = [block for block in _blocks(pieces, graph) if block.is_within_reach]
     inside = {piece.name for block in blocks for piece in block.pieces}
     units: list[Unit] = [*blocks, *(piece for piece in pieces if piece.name not in inside)]
@@ -132,7 +133,7 @@ def in_order(units: Sequence[Unit], graph: Graph) -> list[Unit]:
 
 
 def mean_at(node: Node, graph: Graph) -> GlobalMean | None:
-    """The mean over all positions, with the flattening after it, if the node is one."""
+    """The mean over all positions at this node, with the flattening after it; None for others."""
     is_mean = isinstance(node, Mean) and node.dimensions == (2, 3)
     is_mean |= isinstance(node, AdaptivePool) and node.kind == "mean" and node.dimensions == 2
     if not is_mean or len(node.input.shape) != 4 or not node.batched:
@@ -148,7 +149,7 @@ def mean_at(node: Node, graph: Graph) -> GlobalMean | None:
 
 
 def _widened(layer: ChainLayer, carried: int, *, num_more: int, first: bool) -> tuple[Tensor, int]:
-    """The weights with more rows, and columns for what is carried; the first layer reads it anyway."""
+    """The weights with rows and columns for carried channels, and how many were carried before."""
     rows, columns = layer.weight.shape[:2]
     more = 0 if first else carried
     weight = layer.weight.new_zeros(rows + num_more, columns + more, *layer.weight.shape[2:])
@@ -157,7 +158,7 @@ def _widened(layer: ChainLayer, carried: int, *, num_more: int, first: bool) -> 
 
 
 def _with(layer: ChainLayer, weight: Tensor, more: Tensor | None, *, relu: bool) -> ChainLayer:
-    """The layer with other weights, and more bias."""
+    """A layer with other weights, and zeros for the new biases."""
     bias = weight.new_zeros(len(weight))
     for part in (layer.bias, more):
         bias[: len(layer.weight)] += 0 if part is None else part
@@ -177,7 +178,7 @@ def _blocks(pieces: Sequence[Piece], graph: Graph) -> Iterator[Block]:
 
 
 def _block_at(node: Node, ends: Mapping[Node, Piece], graph: Graph) -> Block | None:
-    """The block that ends with a sum, whichever summand is the shortcut."""
+    """The block that ends with this sum; either summand may be the path around."""
     for main, around in (node.inputs, node.inputs[::-1]):
         for shortcut in _shortcuts(around, ends, graph):
             if (block := _block(node, main, shortcut, ends, graph)) is not None:
@@ -188,7 +189,7 @@ def _block_at(node: Node, ends: Mapping[Node, Piece], graph: Graph) -> Block | N
 def _block(
     node: Node, main: Node, shortcut: Shortcut, ends: Mapping[Node, Piece], graph: Graph
 ) -> Block | None:
-    """The block that ends with a sum, if what goes around begins where its layers do."""
+    """The block that ends with this sum, if the path around begins where its layers begin."""
     inner: list[Piece] = []
     while main is not shortcut.source:
         if main not in ends or not graph.only_reader(main) or ends[main] is shortcut.piece:
@@ -209,7 +210,7 @@ def _block(
 
 
 def _can_carry(inner: Sequence[Piece], shortcut: Shortcut) -> bool:
-    """Whether all layers can pass on what they do not read, unchanged, to the last."""
+    """Whether all layers can pass the carried channels on unchanged."""
     stride = (1, 1)
     for piece in inner:
         conv = piece.node
@@ -224,14 +225,14 @@ def _can_carry(inner: Sequence[Piece], shortcut: Shortcut) -> bool:
 
 
 def _is_rectified(node: Node) -> bool:
-    """Whether it holds nothing below zero."""
+    """Whether all values of a node are zero or more."""
     while isinstance(node, AdaptivePool) or (isinstance(node, Pool) and node.kind == "max"):
         node = node.input
     return is_rectifier(node)
 
 
 def _has_centre(conv: Conv) -> bool:
-    """Whether one weight of the kernel reads the position itself."""
+    """Whether one weight of the kernel reads the output's own position."""
     taps = conv.weight.read().shape[2:]
     sizes = zip(padding_of(conv), conv.dilation, taps, strict=True)
     return all(pad % step == 0 and 0 <= pad // step < size for pad, step, size in sizes)
@@ -243,7 +244,7 @@ def _centre(layer: ChainLayer) -> tuple[int, int]:
 
 
 def _shortcuts(node: Node, ends: Mapping[Node, Piece], graph: Graph) -> Iterator[Shortcut]:
-    """The ways in which a summand may come from the source of the other one."""
+    """The ways in which a summand can come from the source of the other one."""
     if node in ends and _is_matrix(ends[node]) and graph.only_reader(node):
         piece = ends[node]
         assert isinstance(piece.node, Conv)
@@ -255,7 +256,7 @@ def _shortcuts(node: Node, ends: Mapping[Node, Piece], graph: Graph) -> Iterator
 
 
 def _unlearned(node: Node, graph: Graph) -> Iterator[Shortcut]:
-    """The source itself, or some positions of it with channels of zeros before and after its own."""
+    """The source itself, or some of its positions with channels of zeros around its own."""
     nodes: list[Node] = []
     before = after = 0
     if isinstance(node, Pad) and _adds_channels(node) and graph.only_reader(node):
@@ -271,14 +272,14 @@ def _unlearned(node: Node, graph: Graph) -> Iterator[Shortcut]:
 
 
 def _adds_channels(pad: Pad) -> bool:
-    """Whether it adds channels of zeros to images, and nothing else."""
+    """Whether padding adds channels of zeros to images and nothing else."""
     is_image = len(pad.shape) == 4 and len(pad.sides) == 6
     is_zero = pad.mode == "constant" and not pad.value
     return is_image and is_zero and not any(pad.sides[:4]) and min(pad.sides[4:]) >= 0
 
 
 def _leaves_out(node: Slice) -> bool:
-    """Whether it keeps every second line or column, or every third, and so on."""
+    """Whether a slice keeps every second (third, ...) line or column."""
     return node.dimension in (2, 3) and node.start == 0 and node.to_end and len(node.shape) == 4
 
 

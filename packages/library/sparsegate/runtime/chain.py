@@ -1,4 +1,4 @@
-"""A chain of sparse layers that one call in C runs: convolutions, linear layers, what follows each."""
+"""Runs consecutive sparse layers in one call of C: convolutions and linear layers."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from .chain_in_c import CCall, CChain, CLayer
 from .chain_layer import MAX_VECTORS, PATCH, ChainLayer, up
 
 WORTH_A_THREAD = 100_000
-"""Steps of a kernel, each some nanoseconds, for which it pays to wake another thread."""
+"""Steps of a kernel (some nanoseconds each) for which another thread pays off."""
 SMALL = 2**18
-"""Floats of scratch memory that can be allocated for a single call: what is larger is kept from call to call."""
-MOST_COLUMNS = 2**16  # of slices, whose columns are 16-bit numbers
+"""Floats of scratch memory that may be allocated for each call; larger memory is kept."""
+MOST_COLUMNS = 2**16  # slices store columns in 16 bits
 
 
 class Chain:
-    """Layers one after the other, packed for the kernels; takes images of one shape, any number of them."""
+    """Consecutive layers, packed for the kernels; takes any number of images of one shape."""
 
     def __init__(self, layers: Sequence[ChainLayer]) -> None:
         self.layers = tuple(layers)
@@ -51,7 +51,7 @@ class Chain:
     def __call__(
         self, images: Float[Tensor, "batch *shape"], *, variant: int | None = None
     ) -> Float[Tensor, "batch features"]:
-        """The flat outputs of images, by as many threads as torch has."""
+        """Returns the flat outputs for images; uses torch's number of threads."""
         images = readable(images)
         count = len(images)
         form = self._form_for.get(count) or self._form(count)
@@ -72,7 +72,11 @@ class Chain:
         return out
 
     def in_c(self, count: int) -> tuple[tuple[int, int], object] | None:
-        """Function and context of one call in C for as many images, and what must be kept; nothing for large chains."""
+        """The C function, its context, and what must be kept alive; None for large chains.
+
+        Args:
+            count: the number of images.
+        """
         form = self._form_for.get(count) or self._form(count)
         if form.scratch > SMALL:
             return None
@@ -94,14 +98,14 @@ class Chain:
 
 
 class _Form:
-    """A chain packed for one image at a time, or for so many vectors of sixteen images."""
+    """A chain packed for single images, or for batches of `vectors` times sixteen images."""
 
     def __init__(self, layers: tuple[ChainLayer, ...], single: bool, vectors: int) -> None:
         self.single = int(single)
         self.work = sum(_steps(layer) for layer in layers) // (
             1 if single else LANES
         )  # for one image
-        self._keep: list[Any] = []  # what C has pointers into
+        self._keep: list[Any] = []  # owns the memory that C points into
         nexts = (*layers[1:], None)
         packed = (CLayer * len(layers))(
             *(self._layer(*each, vectors) for each in zip(layers, nexts, strict=True))
@@ -167,7 +171,7 @@ class _Form:
 
 
 def _steps(layer: ChainLayer) -> int:
-    """Multiplications of one image, sixteen at a time where a convolution has as many places."""
+    """Vector multiplications for one image, for the decision how many threads are worth it."""
     return len(layer.weights.value) * -(-prod(layer.conv_shape) // LANES)
 
 
@@ -177,4 +181,4 @@ def _positions(layer: ChainLayer) -> int:
 
 FUNCTION = ctypes.cast(KERNELS.sg_chain_direct, POINTER).value or 0 if KERNELS is not None else 0
 VARIANT = int(KERNELS.sg_variant()) if KERNELS is not None else 0
-"""The kernels' best variant for this processor: 2 is AVX-512, 1 AVX2, 0 any."""
+"""The best variant of the kernels for this processor: 2 is AVX-512, 1 is AVX2, 0 is any."""

@@ -17,19 +17,19 @@ MAX_VECTORS = 4
 PATCH = (2, 7)
 """Lines and columns of the output whose sums a convolution of sixteen images keeps in registers."""
 PATCH_NEAR = 34 * 1024
-"""Bytes of input that one block of channels may read. Measured: best slightly above the L1 cache."""
+"""Bytes of input that one block of channels may read. Best slightly above the L1 cache."""
 NARROW = LANES // 2
 """Lines that fit into half a vector are stored one in each half."""
 
 
 @dataclass(frozen=True)
 class ChainLayer:
-    """A linear or convolutional layer with the pooling and the rectifier that follow it."""
+    """A linear or convolutional layer, with the pooling and the ReLU that follow it."""
 
     weight: Float[Tensor, "rows columns *kernel"]
     bias: Float[Tensor, " rows"] | None
     in_shape: tuple[int, int, int]
-    """Channels, height and width of one input; a vector of features is one by one."""
+    """Channels, height and width of one input; a vector of features has height and width 1."""
     stride: tuple[int, int] = (1, 1)
     padding: tuple[int, int] = (0, 0)
     dilation: tuple[int, int] = (1, 1)
@@ -40,14 +40,16 @@ class ChainLayer:
 
     @property
     def is_linear(self) -> bool:
-        """Whether it takes a vector of features."""
+        """Whether the layer takes vectors of features."""
         return self.weight.ndim == 2
 
     def phase(self, *, single: bool) -> tuple[int, int]:
-        """Height and width of one of the stride's phases of the padded input.
+        """Height and width of the padded input, or of each part of it if the stride is above one.
 
-        For one image, lines that are read in pieces of eight begin where the cache's lines do: then no piece crosses.
-        For sixteen, there may be room after an image, so that those of all channels find a place in the cache.
+        A convolution with a stride splits its input: part (y, x) has every `stride`-th line and
+        column, from y and x on. For one image, widths are rounded up so that vectors do not cross
+        cache lines. For sixteen images, space between channels may be added so that the channels of
+        a block do not compete for the same part of the cache.
         """
         sizes = zip(self.in_shape[1:], self.padding, self.stride, strict=True)
         height, width = (-(-(size + 2 * pad) // stride) for size, pad, stride in sizes)
@@ -65,7 +67,7 @@ class ChainLayer:
 
     @property
     def is_within_reach(self) -> bool:
-        """Whether offsets of 32 bits, in bytes, reach every place of the largest panel."""
+        """Whether 32-bit byte offsets can address the whole input of a panel of images."""
         return (
             4 * LANES * (MAX_VECTORS if self.is_linear else 1) * self.input_size(single=False)
             < 2**31
@@ -98,7 +100,7 @@ class ChainLayer:
 
     @cached_property
     def weights(self) -> Weights:
-        """The kept weights; the column of a convolution's counts its input channels, lines and places in a line."""
+        """The kept weights; a convolution's columns count input channels, then kernel positions."""
         weight = self.weight.detach().numpy()
         where = np.nonzero(weight)
         shape = (len(weight), prod(weight.shape[1:]))
@@ -107,7 +109,7 @@ class ChainLayer:
 
     @property
     def reach(self) -> tuple[int, int]:
-        """Places from the first to the last tap, down and across."""
+        """Distance from the first to the last kernel position, down and across."""
         if self.is_linear:
             return 0, 0
         down, across = (
@@ -118,11 +120,17 @@ class ChainLayer:
 
     @property
     def slots(self) -> int:
-        """Lines of sums that a convolution of sixteen images keeps for each row."""
+        """Lines of sums that a convolution of sixteen images keeps for each output channel."""
         return max(self.pool, PATCH[0])
 
     def rows(self, *, single: bool, lanes: int, tile: tuple[int, int]) -> Rows:
-        """Rows for kernels that keep so many floats for one place, and take `tile` lines and places at a time."""
+        """The rows of the layer, divided into blocks of columns whose inputs fit into the cache.
+
+        Args:
+            single: whether for one image.
+            lanes: floats for each position of the input.
+            tile: lines and columns of output that a kernel computes at a time.
+        """
         channel, place = self._places(single)
         touched = (
             4
@@ -136,10 +144,10 @@ class ChainLayer:
         return Rows.of(self.weights, 4 * lanes * place, channel // each)
 
     def inside(self, after: ChainLayer | None) -> NDArray[np.int32] | None:
-        """All bits where one image's sums are places of its output, if they can go straight to the layer after.
+        """A mask of one image's sums, if they can be written straight into the next layer's input.
 
-        They can where that reads them as they are, in lines of the same length: what is between the lines of sums lies
-        in its padding, and becomes zero. Nothing may be written beyond that.
+        That works if the next layer has lines of the same length and stride 1. The sums between the
+        lines then fall into its padding and are set to zero. Returns None if it does not work.
         """
         if (
             after is None
@@ -165,7 +173,7 @@ class ChainLayer:
         return -(place % line < width).astype(np.int32) * (place < end) if fits else None
 
     def _places(self, single: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The input channel of every weight, and its place in the phases of the padded input."""
+        """The input channel of every weight, and its position in the padded, split input."""
         if self.is_linear:
             return self.weights.column, self.weights.column
         channel, y, x = np.unravel_index(self.weights.column, self.weight.shape[1:])

@@ -1,4 +1,4 @@
-"""Which layers of a network run sparse, as measured, and the times that say why."""
+"""Records which layers of a network run sparse, with the times that decided it."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from sparsegate_runtime.schema import load_json, parse
 
 @dataclass(frozen=True)
 class LayerChoice:
-    """What was measured of one layer, and what it runs by."""
+    """How one layer runs, and the measured times."""
 
     name: str
     sparsity: float
     kernel: str
-    """dense (torch), packed (oneDNN, weights laid out beforehand), winograd or winograd8 (dense, by Winograd),
-    chain (sparse, in C), triton (those for GPUs), csr (torch's CSR matrices) or hardwired (C code)."""
+    """The kernel. Dense: dense (torch), packed (oneDNN, weights laid out in advance), winograd,
+    winograd8. Sparse: chain (C), triton (GPU), csr (torch), hardwired (compiled in)."""
     dense_ms: float | None = None
     sparse_ms: float | None = None
-    """Alone, at the example's batch, by the fastest kernel that is not torch's; none where nothing was measured."""
+    """Time of the layer alone, by the fastest kernel other than torch's; None if not measured."""
 
     def __post_init__(self) -> None:
         _check_times(self.dense_ms, self.sparse_ms)
@@ -55,18 +55,18 @@ class Choice:
 
     @property
     def kernels(self) -> dict[str, str]:
-        """The kernel of every layer."""
+        """The kernel of each layer."""
         return {layer.name: layer.kernel for layer in self.layers}
 
     def with_sparsities(self, sparsities: Mapping[str, float]) -> Choice:
-        """The same choice for layers that have so many zeros now."""
+        """The same choice with new fractions of zeros."""
         layers = (
             replace(each, sparsity=sparsities.get(each.name, each.sparsity)) for each in self.layers
         )
         return replace(self, layers=tuple(layers))
 
     def table(self) -> str:
-        """Layer, sparsity, kernel, times: what was chosen and why."""
+        """A table of layers: sparsity, kernel and times."""
         rows = [("layer", "sparsity", "torch", "ours", "chosen")]
         rows += [
             (

@@ -20,16 +20,16 @@ from .sparsable import Piece
 from .winograd import Winograd, fits_winograd
 
 TILES = {"winograd": 6, "winograd8": 8}
-"""Inputs of a tile in each direction, by kernel: our own, with fewer multiplications the larger the tile is."""
+"""Size of the input tiles of our Winograd kernels; larger tiles need fewer multiplications."""
 DENSE_KERNELS = ("packed", *TILES)
-"""Packed is oneDNN with weights that are laid out beforehand and the rectifier inside."""
+"""The kernel `packed` is oneDNN, with weights laid out in advance and the ReLU inside."""
 NEAR = 13 * 1024 * 1024
-"""Bytes that a layer gives: so few images go through it at a time that the same memory serves again and again."""
+"""Bytes of output that consecutive layers pass on at a time, so that they stay in the cache."""
 Step = Callable[[Tensor], Tensor]
 
 
 class DensePart(nn.Module):
-    """Consecutive convolutions with what follows each; images are passed on with their channels last."""
+    """Consecutive convolutions with what follows each; passes images on with channels last."""
 
     def __init__(self, pieces: Sequence[Piece], kernels: Sequence[str]) -> None:
         super().__init__()
@@ -37,16 +37,17 @@ class DensePart(nn.Module):
         self.levels = _levels(pieces, kernels)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The part's output for any number of inputs of the shape that it was made for."""
+        """Returns the output for any number of inputs of the shape that the part was made for."""
         if x.shape[1:] != self.in_shape or x.dtype is not torch.float32 or not x.is_cpu:
             raise ValueError(
-                f"made for float32 inputs of shape {self.in_shape} on the CPU, got {x.dtype} of shape "
-                f"{tuple(x.shape[1:])} on {x.device}; convert the input, or call sg.sparse again for the other kind"
+                f"made for float32 inputs of shape {self.in_shape} on the CPU, got {x.dtype} "
+                f"of shape {tuple(x.shape[1:])} on {x.device}; convert the input, or call "
+                "sg.sparse again for the other kind"
             )
         return self._through(x, len(self.levels))
 
     def _through(self, x: Tensor, num_levels: int) -> Tensor:
-        """What the first levels give, each in pieces of as many images as it takes at a time."""
+        """The output of the first levels, computed a few images at a time."""
         if num_levels == 0:
             return x.contiguous(memory_format=torch.channels_last)
         few, steps = self.levels[num_levels - 1]
@@ -75,7 +76,7 @@ class DensePart(nn.Module):
 
 
 def _levels(pieces: Sequence[Piece], kernels: Sequence[str]) -> list[tuple[int, list[Step]]]:
-    """How many images go through consecutive layers at a time, more and more of them, and what is done with them."""
+    """Groups layers by how many images pass through them at a time."""
     levels: list[tuple[int, list[Step]]] = []
     for number, (piece, kernel) in enumerate(zip(pieces, kernels, strict=True)):
         few = together(pieces[number:])
@@ -86,7 +87,7 @@ def _levels(pieces: Sequence[Piece], kernels: Sequence[str]) -> list[tuple[int, 
 
 
 def together(pieces: Sequence[Piece]) -> int:
-    """How many images go through these layers at a time."""
+    """How many images pass through these layers at a time."""
     largest = max(
         prod((len(layer.weight), *layer.conv_shape))
         for layer in (piece.layer() for piece in pieces)
@@ -96,7 +97,7 @@ def together(pieces: Sequence[Piece]) -> int:
 
 
 def dense_part(pieces: Sequence[Piece], kernels: Sequence[str]) -> DensePart:
-    """What runs consecutive convolutions, each by its kernel."""
+    """Makes the part that runs consecutive convolutions, each by its kernel."""
     for piece, kernel in zip(pieces, kernels, strict=True):
         if kernel not in dense_kernels_for(piece):
             able = " or ".join(["dense", *dense_kernels_for(piece)])
@@ -108,7 +109,7 @@ def dense_part(pieces: Sequence[Piece], kernels: Sequence[str]) -> DensePart:
 
 
 def dense_kernels_for(piece: Piece) -> list[str]:
-    """Those that can run a piece where it is."""
+    """The dense kernels that can run a layer on its device."""
     weight = piece.weight
     if not isinstance(piece.node, Conv) or not weight.is_cpu or weight.dtype is not torch.float32:
         return []
@@ -119,7 +120,7 @@ def dense_kernels_for(piece: Piece) -> list[str]:
 
 @cache
 def has_packing() -> bool:
-    """Whether this torch can pack: it does so for its compiler, by operators that it does not promise to keep."""
+    """Whether this torch has the operators for packed weights, which it has for its compiler."""
     try:
         layer, x = (
             ChainLayer(torch.full((1, 1, 1, 1), 3.0), None, (1, 2, 2)),
@@ -132,7 +133,7 @@ def has_packing() -> bool:
 
 
 def _steps(piece: Piece, kernel: str) -> list[Step]:
-    """The kernel, and what it does not do itself: any pool but one of two by two places by Winograd's, a new shape."""
+    """The kernel, followed by the pooling and reshaping that it does not do itself."""
     layer, out_shape = piece.layer(), piece.shapes["out"]
     if kernel == "packed":
         return [_onednn(layer), piece.pooled]

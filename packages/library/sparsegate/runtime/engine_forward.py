@@ -1,4 +1,4 @@
-"""The forward of a model by the engine, planned for each shape of its inputs when it first comes."""
+"""Runs a model's forward in the engine, with a plan for each shape of its inputs."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from .modules import duplicated
 from .planned import TYPES, captured
 
 MOST_PLANS = 16
-"""Shapes that are planned; inputs of further shapes run by the model's own code."""
+"""The number of shapes that are planned; the model's own code runs inputs of further shapes."""
 
 
 class EngineForward:
-    """Takes the place of a module's forward.
+    """Replaces a module's forward.
 
-    Inputs that the engine cannot take (other types, caches, further shapes than `MOST_PLANS`), calls from compilers and
-    modules with hooks inside run by the module's own forward.
+    The module's own forward still runs for inputs that the engine cannot take (other types, caches,
+    more shapes than `MOST_PLANS`), for calls from compilers, and if a module inside has hooks.
     """
 
     def __init__(self, module: nn.Module, skeleton: nn.Module) -> None:
@@ -47,7 +47,7 @@ class EngineForward:
         self._hooks: list[Any] | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The module's output."""
+        """Returns the module's output."""
         if torch.compiler.is_compiling() or torch._C._is_tracing():
             return self._own(*args, **kwargs)
         leaves, structure = _flat((args, kwargs))
@@ -61,12 +61,12 @@ class EngineForward:
 
     @property
     def __signature__(self) -> inspect.Signature:
-        """Of the module's own forward, by which libraries decide what to pass."""
+        """The signature of the module's own forward, by which libraries decide what to pass."""
         return inspect.signature(self._own)
 
     @property
     def __code__(self) -> Any:
-        """Of the module's own forward, which torch.export looks at."""
+        """The code of the module's own forward, which torch.export looks at."""
         return self._own.__code__
 
     @property
@@ -74,7 +74,7 @@ class EngineForward:
         return type(self.module).forward.__get__(self.module)
 
     def key(self, args: Any, kwargs: Any) -> Any:
-        """What the plan for these inputs depends on."""
+        """The key of the plan for these inputs."""
         leaves, structure = _flat((tuple(args), dict(kwargs)))
         return (*(_key(leaf) for leaf in leaves), structure)
 
@@ -108,12 +108,12 @@ class EngineForward:
             return fastest(partial(captured, dense), kwargs or tuple(args))
 
     def trace(self, path: Path | str, *args: Any, **kwargs: Any) -> None:
-        """Runs the model once, step by step on one thread, and writes a timeline in Chrome's trace format.
+        """Runs the model once, step by step, and writes a timeline in Chrome's trace format.
 
         >>> fast.trace("trace.json")  # doctest: +SKIP
 
-        Open the file in https://ui.perfetto.dev or chrome://tracing. Every step shows its layer, its
-        kind, the positions that it computes, and its rate in GFLOP/s.
+        Open the file in https://ui.perfetto.dev or chrome://tracing. All steps run on one thread.
+        Each shows its layer, its kind, the positions that it computes, and its rate in GFLOP/s.
 
         Args:
             path: the file to write.
@@ -133,8 +133,8 @@ class EngineForward:
             leaves = [] if planned is None else _placed(planned)
         if planned is None:
             raise ValueError(
-                "expected inputs that the engine has planned, got others, which the model's own code runs; call the "
-                "model with them once and see its warning"
+                "expected inputs that the engine has planned, got others, which the model's own "
+                "code runs; call the model with them once and see its warning"
             )
         with torch.no_grad():
             planned(leaves)
@@ -150,7 +150,7 @@ class EngineForward:
         return any(self._hooks)
 
     def _loaded(self, *_: Any) -> None:
-        """Plans again, with the weights that the module has now."""
+        """Plans again after weights were loaded."""
         self.plans.clear()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> EngineForward:
@@ -175,7 +175,7 @@ def _placed(planned: Grouped) -> list[Any]:
 
 
 def skeleton_of(model: nn.Module) -> nn.Module:
-    """A copy of a model whose parameters have shapes and no values."""
+    """A copy of a model whose parameters have shapes but no values."""
     made = duplicated(model).eval()
     for module in made.modules():
         for name, parameter in module._parameters.items():
@@ -196,12 +196,12 @@ def whole(skeleton: nn.Module, module: nn.Module) -> nn.Module:
 
 
 def _flat(given: Any) -> tuple[list[Any], Any]:
-    """Tensors and numbers in tuples, lists and dicts; whatever else there is, such as caches, stays whole."""
+    """The tensors and numbers in tuples, lists and dicts; other objects, such as caches, as one."""
     return _pytree.tree_flatten(given, is_leaf=lambda one: type(one) not in (tuple, list, dict))
 
 
 def _key(leaf: Any) -> Any:
-    """What a plan depends on; None for what the engine cannot take."""
+    """The part of the key for one input; None if the engine cannot take it."""
     if isinstance(leaf, Tensor):
         plain = leaf.is_cpu and leaf.layout == torch.strided and leaf.numel() and not leaf.is_neg()
         if (

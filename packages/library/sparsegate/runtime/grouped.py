@@ -17,29 +17,29 @@ from sparsegate_runtime.engine import LANES, Span
 from .planned import TYPES, Cost, Planned
 
 SIZES = (4, 1)
-"""Images of a group that are tried, besides all of the batch and sixteen side by side."""
+"""Group sizes to try, besides the whole batch and sixteen images side by side."""
 ROUNDS = 3
 BETTER = 0.97
-"""A group must take less than this share of the time of the whole batch."""
+"""A group must take less than this fraction of the time of the whole batch."""
 
 
 @dataclass(frozen=True, eq=False)
 class Grouped:
-    """A plan that runs once for each group of the images of a batch."""
+    """A plan that runs once for each group of images in a batch."""
 
     plan: Planned
     groups: int = 1
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
-        """The outputs for the whole batch."""
+        """Returns the outputs for the whole batch."""
         return self.plan(leaves, self.groups)
 
     def spans(self, leaves: Sequence[Any]) -> list[Span]:
-        """What every step takes, one group after the other."""
+        """The time of each step, one group after the other."""
         return self.plan.spans(leaves, self.groups)
 
     def costs(self, leaves: Sequence[Any]) -> list[Cost]:
-        """What every layer takes for the whole batch."""
+        """The cost of each layer for the whole batch."""
         return self.plan.costs(leaves, self.groups)
 
     def zeros(self) -> list[Tensor]:
@@ -52,7 +52,7 @@ class Grouped:
 
 
 def fastest(capture: Callable[[Any], Graph], given: Any) -> Grouped:
-    """The fastest of a plan for the whole batch and plans for groups of its images.
+    """Returns the fastest plan: for the whole batch, or for groups of its images.
 
     Args:
         capture: captures the model for inputs like these: positional and keyword arguments.
@@ -70,7 +70,7 @@ def fastest(capture: Callable[[Any], Graph], given: Any) -> Grouped:
             part = graph if size == batch else capture(_first(given, size))
             other = Grouped(Planned(part, side_by_side=side_by_side), batch // size)
             if not _agree(other(leaves), wanted):
-                return whole  # images have an effect on others
+                return whole  # images affect each other
         except ValueError:
             continue
         seconds = _seconds(other, leaves)
@@ -88,7 +88,7 @@ def _ways(batch: int, *, has_images: bool) -> list[tuple[int, bool]]:
 
 
 def _batch(leaves: Sequence[Any], plan: Planned) -> int:
-    """Images of the batch; 1 if a tensor has another number of them."""
+    """The number of images in the batch; 1 if the tensors differ in it."""
     tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
     sizes = {one.shape[0] if one.ndim else 0 for one in tensors}
     sizes |= {one.shape[0] if one.shape else 0 for one in plan.plan.outputs}

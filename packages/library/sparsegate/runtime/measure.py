@@ -1,4 +1,4 @@
-"""How long functions take, side by side."""
+"""Times functions side by side."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 import torch
 
 BLOCK = 0.01
-"""Seconds of calls in a row that are counted, after as many that are not: each finds the caches as it left them."""
+"""Seconds of consecutive calls that count; as many calls before them warm the caches up."""
 ENOUGH = 10.0
-"""Seconds after which the least number of rounds is given up."""
+"""Seconds after which fewer than the least number of rounds is enough."""
 SLOW = 0.1
-"""Seconds of a call after which nothing is left in the caches of before."""
+"""Seconds of a call that leaves nothing of the previous calls in the caches."""
 
 
 def interleaved(
@@ -52,11 +52,11 @@ def samples(
     """
     taken: dict[str, list[float]] = {name: [] for name in ways}
     for way in ways.values():
-        way()  # packs, allocates, warms
+        way()  # packs weights, allocates memory, warms up
     began = time.perf_counter()
     rounds = 0
     while rounds < 1 or _goes_on(rounds, time.perf_counter() - began, seconds, least, most):
-        for name in list(ways)[:: -1 if rounds % 2 else 1]:  # none always comes first
+        for name in list(ways)[:: -1 if rounds % 2 else 1]:  # the order alternates
             taken[name] += _block(ways[name], taken[name][0] if rounds else SLOW)
         rounds += 1
     return taken
@@ -64,12 +64,12 @@ def samples(
 
 def _goes_on(rounds: int, elapsed: float, seconds: float, least: int, most: int) -> bool:
     if rounds < least:
-        return elapsed < ENOUGH  # a network that takes seconds is not run again and again
+        return elapsed < ENOUGH  # a slow network is not repeated many times
     return rounds < most and elapsed < seconds
 
 
 def _block(way: Callable[[], object], expected: float) -> list[float]:
-    """Some calls in a row; the first half is not counted, unless a call is so long that nothing is left of before."""
+    """Times of consecutive calls; the first half warms up, unless a call is very long."""
     if expected >= SLOW:
         return [_timed(way)]
     count = max(1, min(50, int(BLOCK / expected)))

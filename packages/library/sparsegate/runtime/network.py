@@ -1,4 +1,4 @@
-"""A network for inference in which every layer runs dense or sparse, whichever was measured to be faster."""
+"""Runs a captured network whose layers are dense or sparse, as was measured to be faster."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .sparsable import captured, checked, pieces
 
 
 class SparseNetwork(nn.Module):
-    """An ordinary model inside, run by the kernels that were chosen for it; its state dict is the model's own.
+    """A model inside, run by the kernels that were chosen for it; has the model's state dict.
 
     Inference only. `print` shows what was chosen and why.
     """
@@ -41,7 +41,7 @@ class SparseNetwork(nn.Module):
         self._name = register(self)
         check_ordinary(model)
         self.__dict__["model"] = made = copied(model).eval().requires_grad_(False)
-        # What is the model's is this network's own, under the same names: state dicts fit, those of a parent too.
+        # Shared with the model under the same names, so that state dicts fit, a parent's too.
         self._modules, self._parameters, self._buffers = (
             made._modules,
             made._parameters,
@@ -52,17 +52,17 @@ class SparseNetwork(nn.Module):
         self.__dict__["_graph"] = checked(captured(made, example), example)
 
     def __call__(self, x: Tensor) -> Tensor:
-        """As of any module; where nobody asks for more, the plan for inputs of this shape is all that runs."""
+        """Calls the plan for this shape directly, unless hooks or gradients need more."""
         if is_dynamo_compiling():
             return call_by_name(self._uncast(x), self._name)  # type: ignore[no-any-return]
         try:
             out = self._direct[x.shape](x)
-        except (KeyError, AttributeError):  # the first of its shape, or no tensor
+        except (KeyError, AttributeError):  # the first input of its shape, or no tensor
             out = NotImplemented
         return super().__call__(x) if out is NotImplemented else out  # type: ignore[no-any-return]
 
     def forward(self, x: Tensor) -> Tensor:
-        """The model's output, by the choice for the batch size nearest to this one."""
+        """Returns the model's output, with the choices for the nearest batch size."""
         if not isinstance(x, Tensor):
             raise ValueError(
                 f"a sparse network takes one batch of inputs, a tensor, got {type(x).__name__}"
@@ -82,23 +82,23 @@ class SparseNetwork(nn.Module):
         return _InferenceOnly.apply(plan, x, self._anchor)  # type: ignore[no-any-return,no-untyped-call]
 
     def _uncast(self, x: Tensor) -> Tensor:
-        """What layers under autocast give, in the type that the kernels were packed in."""
+        """Under autocast, casts the input to the type that the kernels were packed for."""
         return (
             x.to(self.example.dtype) if torch.is_autocast_enabled(self.example.device.type) else x
         )
 
     def empty_output(self, x: Tensor) -> Tensor:
-        """A tensor like what `forward` gives, for compilers, which do not call it."""
+        """An empty output for compilers, which do not call the network."""
         shape, dtype = self._output
         if shape[:1] != self.example.shape[:1]:
             raise RuntimeError(
-                f"torch.compile needs outputs of which there are as many as inputs; {len(self.example)} inputs give a "
+                f"torch.compile needs as many outputs as inputs; {len(self.example)} inputs give a "
                 f"tensor of {shape}: compile what comes before and after the sparse network"
             )
         return x.new_empty((x.shape[0], *shape[1:]), dtype=dtype)
 
     def use(self, *choices: Choice) -> None:
-        """Runs by these choices from now on."""
+        """Runs with these choices from now on."""
         if not choices:
             raise ValueError("there is no choice to run by; leave `choices` out to measure")
         plans = {choice.batch: self._planned(choice, choice.batch) for choice in choices}
@@ -110,10 +110,14 @@ class SparseNetwork(nn.Module):
         self._output = (batch, *output.shape[1:]), output.dtype or self.example.dtype
         self.__dict__.update(
             choices=now, _plans=plans, _direct={}
-        )  # a layer may be called choices, too
+        )  # a layer may be named `choices`
 
     def choose(self, batches: Sequence[int] | None = None) -> None:
-        """Measures again, for the batches asked for, as before without any; the example's if there were none."""
+        """Measures again.
+
+        Args:
+            batches: batch sizes; the previous ones, or else the example's, unless given.
+        """
         if batches is None:
             batches = [choice.batch for choice in self.choices] or [len(self.example)]
         _check_batches(batches, self.example)
@@ -122,7 +126,7 @@ class SparseNetwork(nn.Module):
             self.use(*(measured(self._graph_for(len(one)), one) for one in examples))
 
     def save_choices(self, path: Path | str) -> None:
-        """Writes the choices as JSON, for `sparse(..., choices=path)` on a machine like this one."""
+        """Writes the choices as JSON, for `sparse(..., choices=path)` on a similar machine."""
         save_choices(self.choices, path)
 
     def train(self, mode: bool = True) -> SparseNetwork:
@@ -132,19 +136,20 @@ class SparseNetwork(nn.Module):
         return super().train(False)
 
     def state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        """The model's own."""
+        """Returns the model's own state dict."""
         return self.model.state_dict(*args, **kwargs)
 
     def load_state_dict(self, state_dict: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
-        """Loads the model's weights and packs them again, by the same choices."""
+        """Loads the model's weights and packs them again, with the same choices."""
         try:
             return self.model.load_state_dict(state_dict, *args, **kwargs)
-        finally:  # torch loads what fits before it complains of the rest
+        finally:  # torch loads what fits before it reports the rest
             self.use(*self.choices)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> SparseNetwork:
         raise RuntimeError(
-            "a sparse network stays where it was measured; move the model, then call sg.sparse again"
+            "a sparse network stays on the device where it was measured; move the model, then call "
+            "sg.sparse again"
         )
 
     def _nearest(self, batch: int) -> Callable[[Tensor], Tensor]:
@@ -163,7 +168,7 @@ class SparseNetwork(nn.Module):
         return planned(graph, choice.kernels, channels_last=choice.channels_last)
 
     def _graph_for(self, batch: int) -> Graph:
-        """The captured model; a model that treats this batch size differently is captured again."""
+        """The captured model; it is captured again for batch sizes that it treats differently."""
         if batch in self._graph.batches or not len(self.example):
             return self._graph
         return capture(self.model, _of_size(self.example, batch))
@@ -172,7 +177,7 @@ class SparseNetwork(nn.Module):
         return _packed(self.model, self.example, self.choices)
 
     def __reduce__(self) -> Any:
-        return _packed, (self.model, self.example, self.choices)  # pointers do not travel
+        return _packed, (self.model, self.example, self.choices)  # pointers cannot be pickled
 
     def __repr__(self) -> str:
         return "\n\n".join(choice.table() for choice in self.choices)
@@ -185,14 +190,14 @@ def _packed(model: nn.Module, example: Tensor, choices: Sequence[Choice]) -> Spa
 
 
 def _pack_again(network: SparseNetwork, _: object) -> None:
-    """What a parent's `load_state_dict` calls when it has come here."""
+    """Packs again after a parent's `load_state_dict`."""
     network.use(*network.choices)
 
 
 class _InferenceOnly(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, plan: Callable[[Tensor], Tensor], x: Tensor, anchor: Tensor) -> Tensor:
-        return plan(x).data  # never a view, which nobody could change in place
+        return plan(x).data  # not a view: views cannot be changed in place
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
@@ -207,7 +212,7 @@ def sparse(
     kernel: str | None = None,
     choices: Path | str | Sequence[Choice] | None = None,
 ) -> SparseNetwork:
-    """A copy of a model for inference, in which every layer runs dense or sparse, whichever is faster here.
+    """Captures a model and chooses how each of its layers runs.
 
     >>> model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
     >>> _ = model[0].weight.data.mul_(torch.rand(64, 64) < 0.05)
@@ -215,22 +220,22 @@ def sparse(
     >>> fast(torch.zeros(3, 64)).shape
     torch.Size([3, 10])
 
-    Layers are timed at the example's batch, with torch's threads, on its device; with `batches` at those sizes, and
-    the nearest is used for any other. `kernel` forces one for all layers that it can run (chain, csr, triton, dense,
-    packed, winograd, winograd8); `hardwired` compiles the whole network, a small one, as C code with its weights
-    written into it. `choices` repeats earlier ones, from a file or another network's `choices`.
+    Args:
+        model: the finished model.
+        example: one batch of inputs, on the device to measure on.
+        batches: batch sizes to measure instead of the example's.
+        kernel: one kernel for all layers that it can run.
+        choices: earlier choices, from a file or another network; nothing is measured then.
     """
     if not isinstance(example, Tensor) or not example.ndim:
         raise ValueError(
-            f"example is one batch of the model's inputs, a tensor, got {type(example).__name__}; wrap a model that "
-            "takes several in one that takes one"
+            f"example is one batch of the model's inputs, a tensor, got {type(example).__name__}; "
+            "wrap a model that takes several in one that takes one"
         )
     asked = {"batches": batches, "kernel": kernel, "choices": choices}
     if sum(each is not None for each in asked.values()) > 1:
         names = " and ".join(name for name, each in asked.items() if each is not None)
-        raise ValueError(
-            f"batches are measured, a kernel is forced, choices are repeated; got {names}: leave all but one"
-        )
+        raise ValueError(f"pass only one of batches, kernel and choices, got {names}")
     made = SparseNetwork(model, example)
     if choices is not None:
         made.use(*_read(choices))
@@ -256,7 +261,7 @@ def _read(choices: Any) -> tuple[Choice, ...]:
         return load_choices(choices)
     if not isinstance(choices, Sequence) or not all(isinstance(each, Choice) for each in choices):
         raise ValueError(
-            f"choices are a file or another network's choices, a tuple, got {choices!r}"
+            f"choices are a file or another network's choices, a tuple; got {choices!r}"
         )
     return tuple(choices)
 
@@ -267,8 +272,8 @@ def _check_batches(batches: Sequence[int], example: Tensor) -> None:
     )
     if not whole or not batches or (any(batches) and not len(example)):
         raise ValueError(
-            f"batches are numbers of inputs, made from an example of at least one, got batches={batches!r} and an "
-            f"example of {len(example)}"
+            "batches are numbers of inputs, made from an example of at least one, got "
+            f"batches={batches!r} and an example of {len(example)}"
         )
 
 

@@ -1,4 +1,4 @@
-"""Parts of a network that do not run by torch: consecutive layers in one call in C, or one by a kernel of its own."""
+"""Parts of a network that run without torch: several layers in one C call, or one by a kernel."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from .dense_part import DENSE_KERNELS, dense_kernels_for, dense_part
 from .sparsable import Piece, Unit
 
 Direct: TypeAlias = Callable[[Any], Any]
-"""A call of compiled code; it answers NotImplemented where the module has to be called in full."""
+"""A call of compiled code; it returns NotImplemented if the module must be called in full."""
 
 
 class ChainPart(nn.Module):
-    """Consecutive layers that one call in C runs; nothing is copied between them.
+    """Consecutive layers that run in one call of C; nothing is copied between them.
 
-    Inputs of another shape than the first layer's are taken as they lie in memory: they need not be flattened.
+    Inputs of any shape with the right number of values are taken in their memory order, so images
+    need not be flattened.
     """
 
     def __init__(self, units: Sequence[Unit], in_shape: tuple[int, ...] | None = None) -> None:
@@ -35,17 +36,18 @@ class ChainPart(nn.Module):
         self.is_flat = len(self.out_shape) == 1
 
     def forward(self, x: Tensor) -> Tensor:
-        """The part's output for any number of inputs of the shape that it was made for."""
+        """Returns the output for any number of inputs of the shape that the part was made for."""
         if x.shape[1:] != self.in_shape or x.dtype is not torch.float32 or not x.is_cpu:
             raise ValueError(
-                f"made for float32 inputs of shape {self.in_shape} on the CPU, got {x.dtype} of shape "
-                f"{tuple(x.shape[1:])} on {x.device}; convert the input, or call sg.sparse again for the other kind"
+                f"made for float32 inputs of shape {self.in_shape} on the CPU, got {x.dtype} "
+                f"of shape {tuple(x.shape[1:])} on {x.device}; convert the input, or call "
+                "sg.sparse again for the other kind"
             )
         out = self.chain(x)
         return out if self.is_flat else out.view(len(x), *self.out_shape)
 
     def direct(self, owner: nn.Module, count: int) -> Direct | None:
-        """The shortest way into C for as many inputs, for a module that does nothing else; there may be none."""
+        """The fastest call into C for this number of images, if there is one."""
         found = self.chain.in_c(count)
         return found and direct(owner, found[0], (self.in_shape, self.out_shape), found[1])
 
@@ -58,7 +60,7 @@ class ChainPart(nn.Module):
 
 
 class CsrPart(nn.Module):
-    """One linear layer as a CSR matrix of torch: for where other kernels are missing, and for GPUs."""
+    """A linear layer as a CSR matrix of torch, for GPUs and for machines without our kernels."""
 
     def __init__(self, piece: Piece) -> None:
         super().__init__()
@@ -68,19 +70,19 @@ class CsrPart(nn.Module):
         self.bias = None if bias is None else bias[:, None]
 
     def forward(self, x: Tensor) -> Tensor:
-        """The layer's output; the matrix stands on the left, which is several times faster on a CPU."""
+        """Returns the layer's output. The matrix is on the left: on a CPU, that is much faster."""
         out = self.matrix @ x.T
         out = out if self.bias is None else out + self.bias
         return (
             out.relu() if self.relu else out
-        ).T.contiguous()  # as torch gives it: somebody may view it
+        ).T.contiguous()  # in torch's layout: a caller may take a view
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CsrPart:
         return self
 
 
 def kernels_for(piece: Piece) -> list[str]:
-    """The sparse kernels that can run a piece where it is, the one to try first."""
+    """The sparse kernels that can run a layer on its device, the most promising first."""
     weight, csr = piece.weight, ["csr"] if isinstance(piece.node, Linear) else []
     if weight.is_cuda:
         return csr if why_not(weight) else ["triton", *csr]
@@ -95,16 +97,17 @@ def kernels_for(piece: Piece) -> list[str]:
 def sparse_part(
     units: Sequence[Unit], kernel: str, in_shape: tuple[int, ...] | None = None
 ) -> nn.Module:
-    """What runs these consecutive units by a kernel: `csr` takes one linear layer, `triton` any one.
+    """Makes the part that runs consecutive units: `csr` and `triton` take one linear layer.
 
-    A chain can take inputs of another shape, if they are as many numbers.
+    A chain also takes inputs of another shape with the same number of values.
     """
     pieces = [piece for unit in units for piece in unit.pieces]
     for piece in pieces:
         able = ["dense", *dense_kernels_for(piece), *kernels_for(piece)]
         if kernel not in able:
             raise ValueError(
-                f"{piece.name} can run here by {' or '.join(able)}, got {kernel!r}; measure again with sg.sparse"
+                f"{piece.name} can run here by {' or '.join(able)}, got {kernel!r}; "
+                "measure again with sg.sparse"
                 + (f"; {explain_missing()}" if KERNELS is None else "")
             )
     with torch.no_grad():

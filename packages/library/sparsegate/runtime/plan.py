@@ -59,7 +59,7 @@ def _input_shape(graph: Graph) -> tuple[int, ...]:
 
 
 def _groups(graph: Graph, kernels: Mapping[str, str]) -> list[list[Unit]]:
-    """What runs by other kernels than torch's: consecutive units by kernels that fit together."""
+    """Groups consecutive units whose kernels can run as one part, without those of torch."""
     chosen = [piece for piece in pieces(graph) if piece.name in kernels]
     chained = joined([piece for piece in chosen if kernels[piece.name] == "chain"], graph)
     units: list[Unit] = [*chained, *(piece for piece in chosen if kernels[piece.name] != "chain")]
@@ -72,7 +72,7 @@ def _groups(graph: Graph, kernels: Mapping[str, str]) -> list[list[Unit]]:
             and follows(unit, before, graph)
         ):
             groups[-1].append(unit)
-        elif unit.pieces:  # torch computes a mean alone
+        elif unit.pieces:  # torch runs a mean alone
             groups.append([unit])
     return groups
 
@@ -82,12 +82,12 @@ def _kernel(unit: Unit, kernels: Mapping[str, str]) -> str:
 
 
 def _are_alike(one: str, other: str) -> bool:
-    """Whether layers by these kernels can be one part."""
+    """Whether layers with these kernels can run in one part."""
     return one == "chain" == other or (one in DENSE_KERNELS and other in DENSE_KERNELS)
 
 
 def _input_of_all(group: Sequence[Unit], graph: Graph) -> tuple[int, ...] | None:
-    """The shape of one input, if the group is all that a model does, or all but flattening."""
+    """The shape of one input if the group is the whole model, apart from flattening."""
     covered = {node for unit in group for node in unit.nodes}
     if graph.outputs != (group[-1].nodes[-1],):
         return None
@@ -101,9 +101,9 @@ def _input_of_all(group: Sequence[Unit], graph: Graph) -> tuple[int, ...] | None
 
 
 def short_cut(owner: nn.Module, plan: Callable[[Tensor], Tensor], count: int) -> Direct:
-    """A faster call of a plan, for inputs of this number, on behalf of a module that does no more.
+    """Makes a faster call of a plan for a module that does nothing else.
 
-    It answers NotImplemented where more is needed: with gradients, hooks or autocast.
+    The call returns NotImplemented with gradients, hooks or autocast.
     """
     found = plan.direct(owner, count) if isinstance(plan, ChainPart | HardWired) else None
     run = plan.forward if isinstance(plan, nn.Module) else plan

@@ -31,7 +31,7 @@ WEIGHTED = ("multiply", "dense multiply", "matrix vector")
 
 @dataclass(frozen=True)
 class Cost:
-    """What a layer takes, or all operations of a kind that belong to no layer."""
+    """The cost of a layer, or of all operations of one kind that belong to no layer."""
 
     name: str
     milliseconds: float
@@ -42,7 +42,7 @@ class Cost:
 
 
 class Planned:
-    """What a model computes for inputs of these shapes; several threads may call it at once."""
+    """A model planned for inputs of certain shapes; several threads may call it at once."""
 
     def __init__(self, graph: Graph, *, side_by_side: bool = False) -> None:
         network, self.left = translated(graph)
@@ -51,7 +51,7 @@ class Planned:
         self.inputs = network.inputs
         self.has_images = any(isinstance(one, n.Conv | n.Pool) for one in network.nodes)
         self.is_chain = _is_chain(graph)
-        """Whether every operation reads the one before, and nothing else."""
+        """Whether every operation reads only the previous one."""
         self._outputs = [isinstance(one, fx.Node) for one in graph.returned]
         self._fixed = [None if isinstance(one, fx.Node) else one for one in graph.returned]
         self._structure = graph.structure
@@ -64,10 +64,11 @@ class Planned:
         return cls(captured(model, example), side_by_side=side_by_side)
 
     def __call__(self, leaves: Sequence[Any], groups: int = 1) -> Any:
-        """The outputs in the model's structure, from the tensors of the inputs in order.
+        """Returns the outputs, in the model's structure.
 
-        With several groups, the inputs have that many times as many images as the plan, which runs
-        once for each group.
+        Args:
+            leaves: the input tensors, in order.
+            groups: the batch has this many times the images of the plan, which runs once per group.
         """
         threads = torch.get_num_threads()
         memory = self._memory(threads)
@@ -90,7 +91,7 @@ class Planned:
         return _pytree.tree_unflatten(returned, self._structure)
 
     def spans(self, leaves: Sequence[Any], groups: int = 1) -> list[Span]:
-        """Runs step by step on one thread, and says what each step took; arguments as of a call."""
+        """Runs step by step on one thread and returns the time of each step."""
         memory = self._memory(1)
         given = [leaves[one.index].contiguous() for one in self.inputs]
         outputs = [_room(one.shape, groups) for one in self.plan.outputs]
@@ -104,7 +105,7 @@ class Planned:
         return found
 
     def costs(self, leaves: Sequence[Any], groups: int = 1, rounds: int = 5) -> list[Cost]:
-        """What every layer takes, and other operations by kind: the medians of some runs."""
+        """Costs of each layer, and of other operations by kind: medians over some runs."""
         runs = [_by_name(self.spans(leaves, groups)) for _ in range(rounds)]
         return [
             Cost(name, 1e3 * median(run[name][0] for run in runs), work, has_weights)

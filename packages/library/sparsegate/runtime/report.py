@@ -13,7 +13,7 @@ HEADER = ("layer", "kind", "zeros", "time", "share", "GFLOP/s", "of peak")
 
 
 def engine_table(plan: Planned, report: Sequence[Swap], costs: Sequence[Cost]) -> str:
-    """A line for each layer and for what else takes time; then totals, gains, memory, and what torch runs.
+    """A line for each layer and other operation; then totals, gains, memory and torch's share.
 
     Args:
         plan: the plan that was measured.
@@ -58,16 +58,19 @@ def _summary(plan: Planned, costs: Sequence[Cost], fastest: float) -> list[str]:
     if work and fastest:
         rate = 1e3 * work / max(total, 1e-6)
         lines.append(
-            f"whole network on one thread: {total:.3f} ms, {rate / 1e9:.1f} GFLOP/s, {rate / fastest:.0%} of this "
-            f"machine's peak of {fastest / 1e9:.0f} GFLOP/s (one load per multiply-add, first-level cache)"
+            f"whole network on one thread: {total:.3f} ms, {rate / 1e9:.1f} GFLOP/s, "
+            f"{rate / fastest:.0%} of this machine's peak of {fastest / 1e9:.0f} GFLOP/s (one load "
+            "per multiply-add, first-level cache)"
         )
         saved = gain_of_more_zeros(costs, fastest)
         lines.append(
-            f"with half of the kept weights: about {total - saved:.3f} ms, {total / max(total - saved, 1e-6):.2f} times as fast"
+            f"with half of the kept weights: about {total - saved:.3f} ms, "
+            f"{total / max(total - saved, 1e-6):.2f} times as fast"
         )
     weights, activations = plan.plan.weight_bytes / 2**20, 4 * plan.plan.arena / 2**20
     lines.append(
-        f"memory: {weights:.1f} MiB of packed weights, {activations:.1f} MiB of activations for each thread that calls"
+        f"memory: {weights:.1f} MiB of packed weights, {activations:.1f} MiB of activations for "
+        "each thread that calls"
     )
     return lines
 

@@ -27,48 +27,48 @@ from sparsegate.graph import (
 from .chain_layer import ChainLayer
 
 CAPTURED = 1e-3
-"""By how much, of the largest output, a captured model may differ from the model itself."""
+"""The largest allowed difference of a captured model, relative to the largest output."""
 
 
 class Unit(ABC):
-    """Nodes of a graph that a chain of kernels runs: a piece, or several and what is around them."""
+    """Nodes of a graph that a chain of kernels can run: one layer, or several in a block."""
 
     nodes: list[Node]
-    """All that it does, in the graph's order."""
+    """The nodes that it runs, in the graph's order."""
     shapes: dict[str, tuple[int, ...]]
-    """Of one image: what goes in, what comes out."""
+    """The shapes of one input and one output."""
 
     @property
     @abstractmethod
     def pieces(self) -> tuple[Piece, ...]:
-        """The layers in it."""
+        """Its layers."""
 
     @property
     def source(self) -> Node:
-        """What it reads."""
+        """The node that it reads."""
         return self.nodes[0].input
 
     @property
     @abstractmethod
     def layers(self) -> list[ChainLayer]:
-        """As the kernels want them."""
+        """Its layers in the form that the kernels need."""
 
 
 @dataclass
 class Piece(Unit):
-    """A layer, and what one kernel does with it: BatchNorm, pooling, rectifying and flattening."""
+    """A layer with what one kernel computes after it: BatchNorm, pooling, ReLU, flattening."""
 
     name: str
     """The layer's name in the model."""
     node: Linear | Conv
     nodes: list[Node]
     norm: Norm | None = None
-    """The BatchNorm right after the layer; it goes into the layer's weights and bias."""
+    """The BatchNorm after the layer, which is folded into its weights and bias."""
     pool: int = 1
     pool_stride: int = 1
     relu: bool = False
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    """Of one image: what goes in, what comes out."""
+    """The shapes of one input and one output."""
 
     @property
     def weight(self) -> Tensor:
@@ -92,11 +92,11 @@ class Piece(Unit):
 
     @property
     def layers(self) -> list[ChainLayer]:
-        """As the kernels want it, alone."""
+        """Returns the layer in the form that the kernels need."""
         return [self.layer()]
 
     def folded(self) -> tuple[Tensor, Tensor | None]:
-        """Weight and bias of the layer and its BatchNorm together; a weight of zero stays zero."""
+        """Weight and bias with the BatchNorm folded in; a weight of zero stays zero."""
         weight, bias = self.weight, self.bias
         if self.norm is None:
             return weight, bias
@@ -106,7 +106,7 @@ class Piece(Unit):
         return scaled.to(weight.dtype), shift.to(weight.dtype)
 
     def layer(self) -> ChainLayer:
-        """As the kernels want it."""
+        """The layer in the form that the kernels need."""
         weight, bias = self.folded()
         weight = weight.float().cpu().contiguous()
         bias = None if bias is None else bias.float().cpu()
@@ -127,7 +127,7 @@ class Piece(Unit):
         )
 
     def dense(self, x: Tensor) -> Tensor:
-        """The same, by torch."""
+        """Computes the same by torch."""
         node = self.node
         if isinstance(node, Linear):
             x = F.linear(x, self.weight, self.bias)
@@ -142,18 +142,18 @@ class Piece(Unit):
         return x.relu() if self.relu else x
 
     def pooled(self, x: Tensor) -> Tensor:
-        """What follows the layer except the rectifier, which gives the same before and after."""
+        """Applies the operations after the layer; the ReLU may come before or after the pooling."""
         if self.pool > 1 or self.pool_stride > 1:
             x = F.max_pool2d(x, self.pool, self.pool_stride)
         return x.reshape(len(x), *self.shapes["out"])
 
 
 def captured(model: nn.Module, example: Tensor) -> Graph:
-    """The model for any batch size, if it has one input and one output."""
+    """Captures a model with one input and one output, for any batch size if possible."""
     rows = example if len(example) > 1 else _two_rows(example)
     try:
         graph = capture(model, rows, any_batch=True)
-    except ValueError:  # a model of one example, or none at all
+    except ValueError:  # the model takes one image only, or cannot be captured
         graph = capture(model, example)
     if not graph.structure.is_leaf() or graph.outputs[0] is None:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""A dense convolution by Winograd's method: a fifth of the multiplications for 3 x 3 taps, a sixth for 5 x 5."""
+"""Dense convolutions by Winograd's method, with a fifth or a sixth of the multiplications."""
 
 from __future__ import annotations
 
@@ -20,14 +20,17 @@ from .chain import VARIANT, WORTH_A_THREAD
 from .chain_layer import ChainLayer
 
 PLACES = {6: np.array([0.0, 1, -1, 2, -2]), 8: np.array([0.0, 1, -1, 2, -2, 0.5, -0.5])}
-"""Where polynomials are multiplied, besides infinity (Lavin and Gray 2015), by a tile's inputs in each direction; with
-so many taps, a tile gives as many outputs as it has inputs, less the taps, and one."""
+"""Points at which polynomials are multiplied, besides infinity (Lavin and Gray, 2015).
+
+The keys are the sizes of input tiles. A tile gives as many outputs in a direction as it has
+inputs, minus the kernel size, plus one.
+"""
 NEAR = 512 * 1024
-"""Bytes of transformed inputs and sums of a block of tiles: they stay in the second cache."""
+"""Bytes of transformed inputs and sums in a block of tiles: they fit into the L2 cache."""
 FAR = 4 * 1024 * 1024
-"""Bytes of weights that come from beyond it for every block, so that blocks had better be large."""
+"""If the weights take more bytes, they do not fit into the L2 cache, and blocks are larger."""
 LEAST, MANY = 28, 112
-"""Tiles of a block, at least, and with weights from afar."""
+"""The least number of tiles in a block: normally, and if the weights do not fit."""
 STRIP = 2 * LANES
 
 
@@ -46,7 +49,7 @@ class CWinograd(ctypes.Structure):
 
 
 def weights_forth(tile: int, taps: int) -> NDArray[np.float64]:
-    """The matrix G that takes a line of weights to the places.
+    """The matrix G, which transforms a line of weights.
 
     >>> weights_forth(6, 3)[1]
     array([-0.16666667, -0.16666667, -0.16666667])
@@ -58,7 +61,7 @@ def weights_forth(tile: int, taps: int) -> NDArray[np.float64]:
 
 
 def inputs_forth(tile: int) -> NDArray[np.float64]:
-    """The matrix B' that takes a line of inputs there: the coefficients of the products of (x - place).
+    """The matrix B', which transforms a line of inputs: coefficients of products of (x - point).
 
     >>> inputs_forth(6)[0]
     array([ 4.,  0., -5.,  0.,  1.,  0.])
@@ -68,7 +71,7 @@ def inputs_forth(tile: int) -> NDArray[np.float64]:
 
 
 def back(tile: int, taps: int) -> NDArray[np.float64]:
-    """The matrix A' that takes the products to the outputs.
+    """The matrix A', which transforms the products to outputs.
 
     >>> back(6, 5)
     array([[ 1.,  1.,  1.,  1.,  1.,  0.], [ 0.,  1., -1.,  2., -2.,  1.]])
@@ -83,7 +86,7 @@ def _others(tile: int) -> NDArray[np.float64]:
 
 
 def fits_winograd(layer: ChainLayer) -> bool:
-    """Whether the kernel can run a layer: 3 x 3 or 5 x 5 taps, next to each other, channels in sixteens."""
+    """Whether the kernel can run a layer: 3 x 3 or 5 x 5, stride 1, multiples of 16 channels."""
     if (
         layer.is_linear
         or layer.groups > 1
@@ -96,7 +99,7 @@ def fits_winograd(layer: ChainLayer) -> bool:
 
 
 class Winograd:
-    """A convolution with its rectifier and a pool of two by two, packed; takes and gives images with channels last."""
+    """A packed convolution with its ReLU and 2 x 2 pooling; images have channels last."""
 
     def __init__(self, layer: ChainLayer, tile: int) -> None:
         assert KERNELS is not None
@@ -110,7 +113,7 @@ class Winograd:
         settings = (tile, tile + 1 - taps, layer.relu, layer.pool, block)
         self._packed = CWinograd(*sizes, *settings, weight.ctypes.data, bias.data_ptr())
         num_tiles = prod(-(-size // (tile + 1 - taps)) for size in layer.conv_shape)
-        self._work = num_tiles * weight.size // LANES  # of one image
+        self._work = num_tiles * weight.size // LANES  # for one image
         self._keep: tuple[Any, ...] = (weight, bias)
         self._address, self._run = ctypes.addressof(self._packed), KERNELS.sg_winograd
         self.scratch = int(KERNELS.sg_winograd_scratch(self._address, 1))
@@ -118,7 +121,7 @@ class Winograd:
     def __call__(
         self, images: Float[Tensor, "batch channels height width"], *, variant: int = VARIANT
     ) -> Float[Tensor, "batch rows out_height out_width"]:
-        """The outputs, by as many threads as torch has."""
+        """Returns the outputs; uses torch's number of threads."""
         images = readable(images, torch.channels_last)
         threads = min(torch.get_num_threads(), 1 + len(images) * self._work // WORTH_A_THREAD)
         out = torch.empty((len(images), *self.layer.out_shape), memory_format=torch.channels_last)
@@ -130,7 +133,10 @@ class Winograd:
 
 
 def packed(weight: Float[Tensor, "rows channels taps taps"], tile: int) -> NDArray[np.float32]:
-    """The weights at all places, in strips of two vectors of rows: [places, strips * channels * rows of a strip]."""
+    """The transformed weights, in strips of two vectors of rows.
+
+    Their shape is [points, strips * channels * rows of a strip].
+    """
     taps = weight.shape[-1]
     forth, each = weights_forth(tile, taps), weight.detach().double().numpy()
     at_places = np.einsum("ay,kcyx,bx->abck", forth, each, forth, optimize=True).reshape(

@@ -37,6 +37,8 @@ AT_ONCE = 0.5  # share of the distance to the budget that the next price makes u
 LASTING = 0.1  # share of it that changes the level of the price for good
 HIGHEST = 30.0  # limit of the price near the budget, as a multiple of the mean gradient
 FARTHEST = 0.5  # largest distance of a gate from the threshold
+ONE_AT = 0.05  # share of weights that is left at which gates travel a distance of one
+LONGEST = 10.0  # travel for the fewest weights, and under a fixed price
 INTERVAL = 10  # steps between two changes of the price; fewer in short trainings
 RUNNING = ("_grad_sum", "_num_measured", "_price", "_level", "_price_sum", "_distance_sum")
 
@@ -110,7 +112,16 @@ class TargetPlan(Plan):
         """What the target has led to so far."""
         price = float(self._price_sum / self._distance_sum.clamp_min(1e-30))
         num_open, path = self._view.num_open(), self._path.prices()
-        return Found(str(self.target), num_open, self._num_gates, price, path, self.frozen)
+        return Found(
+            str(self.target),
+            num_open,
+            self._num_gates,
+            price,
+            path,
+            self.frozen,
+            self._travel,
+            self._grades,
+        )
 
     @property
     def is_dense(self) -> bool:
@@ -128,6 +139,8 @@ class TargetPlan(Plan):
         if not self._unit:
             if self.target.listen:
                 self._set_gates_by_importance_(moment)
+            elif self._grades:
+                self._view.grade_()
             self._unit, self._units = self._measured()
         distance = self._distance(moment.lr)
         self._change_price(distance)
@@ -207,8 +220,31 @@ class TargetPlan(Plan):
     def _distance(self, lr: float) -> float:
         """How far a gate with an average gradient travels in this step."""
         span = self.target.freeze - self.target.begin
-        travel = lr * self.target.travel / self.steps
+        travel = lr * self._travel / self.steps
         return travel * cosine(self.progress - self.target.begin, until=span)
+
+    @property
+    def _travel(self) -> float:
+        """How far a gate with an average gradient travels in all of training.
+
+        Few weights need gates that learn much; many are chosen well by their size alone, and gates
+        that travel far would only lose them again.
+        """
+        if self.target.travel is not None:
+            return self.target.travel
+        left = self._goal.aimed()
+        if left is None:
+            return LONGEST
+        return min(LONGEST, math.sqrt(ONE_AT * self._num_gates / max(left, 1.0)))
+
+    @property
+    def _grades(self) -> bool:
+        """Whether gates are put in the order of their weights at `begin`."""
+        target = self.target
+        if target.grade is None:
+            chosen = target.travel is None and not target.listen
+            return chosen and self._goal.aimed() is not None
+        return target.grade
 
     def _measure(self, moment: Moment) -> None:
         """Measures the loss's gradients for gates in the dense phase."""

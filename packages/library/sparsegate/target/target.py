@@ -63,8 +63,19 @@ class Target:
     freeze: float = 0.8
     """Fraction of training after which the mask is frozen."""
 
-    travel: float = 10.0
-    """Distance that a gate with an average gradient of constant sign travels in all of training."""
+    travel: float | None = None
+    """Distance that a gate with an average gradient of constant sign travels in all of training.
+
+    Unless given, it follows from the number of weights that is left: 1 for 5 %, twice as far for a
+    quarter of that number, ten at most. With `price` and `path` it is ten.
+    """
+
+    grade: bool | None = None
+    """Whether gates that all start at one value are put in the order of their weights at `begin`.
+
+    Then the smallest weights of every layer close first (see `Graded`), unless the loss moves their
+    gates. If not given, it is true unless `travel`, `price` or `path` is given. Drawn gates stay.
+    """
 
     evenly: float = 0.0
     """Unit in which gates move: 0, the network's mean gradient; 1, their own layer's."""
@@ -98,24 +109,7 @@ class Target:
                 f"baseline is an accuracy in per cent for max_drop, got {self.baseline} "
                 f"with {asked}"
             )
-        if not 0 < self.begin < self.reach <= self.freeze < 1:
-            raise ValueError(
-                f"0 < begin < reach <= freeze < 1 must hold, got begin={self.begin}, "
-                f"reach={self.reach}, freeze={self.freeze}"
-            )
-        if self.listen and not self:
-            raise ValueError(
-                f"listen is a part of a target; ask for one of {', '.join(WISHES)} as well"
-            )
-        if not 0 <= self.evenly <= 1:
-            raise ValueError(f"evenly is in [0, 1], got {self.evenly}")
-        if self.fall not in FALLS or (self.fall != "cube" and self.wish not in FALLING):
-            raise ValueError(
-                f"fall is one of {', '.join(FALLS)}, other than a cube for {', '.join(FALLING)}, "
-                f"got {self.fall!r} with {asked}"
-            )
-        if not 0 < self.travel < math.inf:
-            raise ValueError(f"travel is a finite distance above zero, got {self.travel}")
+        self._check_way()
 
     def __bool__(self) -> bool:
         return any(getattr(self, name) is not None for name in WISHES)
@@ -141,6 +135,30 @@ class Target:
             )
         if self.bytes is not None and self.bytes < 1:
             raise ValueError(f"bytes is the size of a file, at least 1, got {self.bytes}")
+
+    def _check_way(self) -> None:
+        if not 0 < self.begin < self.reach <= self.freeze < 1:
+            raise ValueError(
+                f"0 < begin < reach <= freeze < 1 must hold, got begin={self.begin}, "
+                f"reach={self.reach}, freeze={self.freeze}"
+            )
+        if self.listen and not self:
+            raise ValueError(
+                f"listen is a part of a target; ask for one of {', '.join(WISHES)} as well"
+            )
+        if self.listen and self.grade:
+            raise ValueError(
+                "listen and grade both put the gates in an order at begin; leave one of them out"
+            )
+        if not 0 <= self.evenly <= 1:
+            raise ValueError(f"evenly is in [0, 1], got {self.evenly}")
+        if self.fall not in FALLS or (self.fall != "cube" and self.wish not in FALLING):
+            raise ValueError(
+                f"fall is one of {', '.join(FALLS)}, other than a cube for {', '.join(FALLING)}, "
+                f"got {self.fall!r} with {self}"
+            )
+        if self.travel is not None and not 0 < self.travel < math.inf:
+            raise ValueError(f"travel is a finite distance above zero, got {self.travel}")
 
     def _check_prices(self) -> None:
         if self.price is not None and not 0 <= self.price < math.inf:
@@ -170,22 +188,31 @@ class Found:
     price: float
     """Mean price in nats from the last quarter of the fall to the cut, weighted by gate travel."""
     path: tuple[float, ...]
-    """Mean prices in equal parts of the time to the cut: `Target(path=...)` repeats the run."""
+    """Mean prices in equal parts of the time to the cut: `Target(path=...)` repeats the run
+    with the same `travel` and `grade`."""
     ended: bool
     """Whether the exact cut has been made."""
+    travel: float = 10.0
+    """Distance that a gate with an average gradient travels."""
+    graded: bool = False
+    """Whether gates were put in the order of their weights."""
 
     def __str__(self) -> str:
         if not self.ended:
             return f"{self.asked}: not there yet, {self.kept:,} of {self.total:,} weights are open"
         price = float(f"{self.price:.3g}")
-        return (
+        text = (
             f"{self.asked}: {self.kept:,} of {self.total:,} weights are left "
-            f"(keep {self.kept / self.total:.5f}); the price was {price:g}: "
-            f"Target(price={price:g}) repeats it roughly"
+            f"(keep {self.kept / self.total:.5f}); the price was {price:g}"
         )
+        # The price of graded gates is high while they fall and low after it; no mean stands for it.
+        return text if self.graded else f"{text}: Target(price={price:g}) repeats it roughly"
 
     @property
     def how_to_repeat(self) -> str:
         """The command's flags that follow the path of the price again."""
         path = " ".join(f"{price:.4g}" for price in self.path)
-        return f"--target.path {path} repeats the run closely"
+        return (
+            f"--target.path {path} --target.travel {self.travel:.4g} "
+            f"--target.grade {self.graded} repeats the run closely"
+        )

@@ -9,8 +9,15 @@ import torch
 from torch import Tensor, nn
 
 from sparsegate.files import compress, encode_sg
-from sparsegate.gates import OPEN_ABOVE, gated_weights, require_gates, unwrapped
-from sparsegate.sharded import whole
+from sparsegate.gates import (
+    OPEN_ABOVE,
+    Graded,
+    Threshold,
+    gated_weights,
+    require_gates,
+    unwrapped,
+)
+from sparsegate.sharded import shared_like, whole
 
 from .count import num_true
 from .cut import choose
@@ -74,6 +81,14 @@ class GatesView(View):
                 "in per cent, the same on every process"
             )
         return float(self._judge())
+
+    @torch.no_grad()
+    def grade_(self) -> None:
+        """Puts gates in the order of their weights, in every layer whose gates are all equal."""
+        for gate, weight in zip(self.gates.values(), self._weights, strict=True):
+            values = whole(gate.gate.detach())
+            if isinstance(gate.draw, Threshold) and bool((values == values.flatten()[0]).all()):
+                gate.gate.copy_(shared_like(gate.gate, Graded()(whole(weight.detach()))))
 
     @torch.no_grad()
     def close_(self, masks: dict[str, Tensor]) -> None:

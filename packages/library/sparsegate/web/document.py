@@ -1,4 +1,4 @@
-"""One HTML file with everything in it, which asks nothing of any network."""
+"""One HTML file with everything in it, which loads nothing from the internet."""
 
 from __future__ import annotations
 

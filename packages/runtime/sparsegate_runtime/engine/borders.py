@@ -1,4 +1,4 @@
-"""Decides how far apart the lines and images of a network lie, so that convolutions read zeros around them."""
+"""Places lines and images of a network in memory, with zeros between them for convolutions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes planned networks as program images: blocks of bytes that any C program can load and run."""
+"""Writes planned networks as program images, which any C program can load and run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def image_of(
     """A planned network as a program image.
 
     Args:
-        plan: made for an instruction set, such as `Plan(network, variant=INSTRUCTION_SETS["avx2"])`.
+        plan: for an instruction set, such as `Plan(network, variant=INSTRUCTION_SETS["avx2"])`.
         inputs: the names of the inputs; `input0` and so on if not given.
         outputs: the names of the outputs; `output0` and so on if not given.
 

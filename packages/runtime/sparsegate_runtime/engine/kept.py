@@ -102,7 +102,7 @@ def num_kept(weight: Any) -> int:
 
 
 def entries(weight: Any) -> tuple[Indices, Indices, Floats]:
-    """Row, column and value of the elements that are not zero; dimensions after the first are columns."""
+    """Row, column and value of nonzero elements; columns count all dimensions but the first."""
     columns = weight.size // max(1, len(weight))
     if isinstance(weight, KeptArray):
         row, column = np.divmod(weight.positions, max(1, columns))

@@ -1,4 +1,4 @@
-"""The operations of a network as the engine plans them: typed nodes over tensors of known shapes."""
+"""The operations of a network that the engine plans: typed nodes over tensors of known shapes."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Conv(Node):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TransposedConv(Node):
-    """A transposed convolution over images; its weight is [inputs, outputs of a group, height, width]."""
+    """A transposed convolution; its weight is [inputs, outputs of a group, height, width]."""
 
     weight: Weight = field(repr=False)
     bias: Array | None = field(repr=False)
@@ -180,12 +180,12 @@ class Softmax(Node):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Product(Node):
-    """The matrix product of two activations over their last two dimensions, the others broadcast."""
+    """The matrix product of two activations, broadcast over all but the last two dimensions."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Attention(Node):
-    """Softmax(scale * q k^T + mask) v over [batch, heads, tokens, features]; a fourth input is the mask."""
+    """Softmax(scale * q k^T + mask) v over [batch, heads, tokens, features]; it may lack a mask."""
 
     causal: bool
     scale: float
@@ -214,7 +214,7 @@ class Pool(Node):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Upsample(Node):
-    """Images interpolated to another size: for lines and pixels, two sources and the second's weight."""
+    """Interpolates images: two sources for each line and pixel, and the second's weight."""
 
     lines: tuple[NDArray[np.int32], NDArray[np.int32], Array] = field(repr=False)
     pixels: tuple[NDArray[np.int32], NDArray[np.int32], Array] = field(repr=False)
@@ -224,7 +224,7 @@ class Upsample(Node):
 class Embedding(Node):
     """Rows of a table, by the indices that are the input."""
 
-    table: Array = field(repr=False)
+    table: Weight = field(repr=False)
 
 
 CELLS = ("tanh", "relu", "lstm", "gru")

@@ -1,4 +1,4 @@
-"""Measures how fast this machine multiplies with weights when everything is in the first-level cache."""
+"""Measures the peak rate of multiplications with weights, with all data in the L1 cache."""
 
 from __future__ import annotations
 

@@ -11,9 +11,11 @@ from . import network as n
 from . import structures as c
 from .borders import Borders
 from .fuse import absorbed, groups
-from .layout import InLines, Layout, SideBySide
+from .in_lines import InLines
+from .layout import Layout
 from .network import Network, Node
 from .pending import Pending
+from .side_by_side import SideBySide
 from .structures import Kind
 from .tensor import (
     SLACK,
@@ -168,7 +170,7 @@ class Planner:
         return out
 
     def owned(self, source: Tensor) -> Tensor:
-        """The tensor in memory that kernels may read beyond its end: a tensor of the caller is copied."""
+        """A tensor that kernels may read beyond its end: a tensor of the caller is copied."""
         if not source.buffer.slot or source.buffer.constant is not None:
             return source
         return self.copy(source, self.compact(source))

@@ -66,7 +66,7 @@ def transposed(planner: Planner, node: n.TransposedConv) -> Tensor:
 
 @dataclass(frozen=True)
 class PhaseTaps:
-    """The taps of a transposed convolution that reach one phase of its output, with their shifts."""
+    """The taps of a transposed convolution for one phase of its output, with their shifts."""
 
     taps: tuple[int, ...]
     shifts: tuple[int, ...]

@@ -8,8 +8,8 @@ import numpy as np
 
 from . import network as n
 from . import structures as c
-from .layout import SideBySide
 from .planner import Planner, only_in_lines, view_of
+from .side_by_side import SideBySide
 from .structures import Kind
 from .tensor import SLACK, Tensor, dense_strides, rounded
 

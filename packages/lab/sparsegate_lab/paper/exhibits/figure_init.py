@@ -30,10 +30,10 @@ def claims(curves: Curves) -> tuple[Claim, ...]:
 
 
 WHY = (
-    "The paper does not say at which prices it varied the start; here, lambda1 = 0. With lambda1 = 1, "
-    "the slope of a gate's price, lambda1 (1 - 2g) + lambda2, is 1 at 0.5 and 0.2 at 0.9. Gates that "
-    "start there move five times more slowly, and only 84 to 91 % of them close in so few epochs "
-    "(`results/fc1-search.json`)."
+    "The paper does not say at which prices it varied the start; here, lambda1 = 0. With lambda1 "
+    "= 1, the slope of a gate's price, lambda1 (1 - 2g) + lambda2, is 1 at 0.5 and 0.2 at 0.9. "
+    "Gates that start there move five times more slowly, and only 84 to 91 % of them close in so "
+    "few epochs (`results/fc1-search.json`)."
 )
 FIGURE_INIT = Sweep(
     "Figure 3a: sparsity of fc1 over the gates' start",

@@ -15,7 +15,10 @@ def claims(curves: Curves) -> tuple[Claim, ...]:
     rising = all(
         before < after for curve in (threshold, sample) for before, after in pairwise(curve)
     )
-    evidence = f"{threshold[0]:.1f} to {threshold[-1]:.1f} % [T], {sample[0]:.1f} to {sample[-1]:.1f} % [S]"
+    evidence = (
+        f"{threshold[0]:.1f} to {threshold[-1]:.1f} % [T], "
+        f"{sample[0]:.1f} to {sample[-1]:.1f} % [S]"
+    )
     return (Claim("increasing lambda2 increases the sparsity", rising, evidence),)
 
 

@@ -40,10 +40,10 @@ class FigureLasso(Exhibit):
         sizes = {name: mean_sizes(study.records) for name, study in found.items()}
         rows = tuple(_row(name, found[name], counts) for name, counts in sizes.items())
         notes = (
-            "Each bin is a quarter of an octave of |w|, over all layers, averaged over the seeds; dotted "
-            "lines are medians. The paper discusses this comparison without a figure. The proximal step "
-            "decreases with the learning rate, so many of LASSO's weights end close to zero and still "
-            "count.",
+            "Each bin is a quarter of an octave of |w|, over all layers, averaged over the seeds; "
+            "dotted lines are medians. The paper discusses this comparison without a figure. The "
+            "proximal step decreases with the learning rate, so many of LASSO's weights end close "
+            "to zero and still count.",
         )
         points = {
             "size": list(SIZE_EDGES),

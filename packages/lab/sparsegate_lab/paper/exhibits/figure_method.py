@@ -29,9 +29,9 @@ class FigureMethod(Exhibit):
     def findings(self, studies: Studies) -> Findings:
         """Returns the numbers of the drawn matrices, row by row."""
         notes = (
-            "The draw turns gates G into a binary mask, by a threshold of 0.5 or with probability G. The "
-            "mask times W is the sparse matrix of the layer. In the backward pass, the draw is treated as "
-            "the identity.",
+            "The draw turns gates G into a binary mask, by a threshold of 0.5 or with probability "
+            "G. The mask times W is the sparse matrix of the layer. In the backward pass, the "
+            "draw is treated as the identity.",
         )
         weights, gates, mask = _matrices()
         drawn = {

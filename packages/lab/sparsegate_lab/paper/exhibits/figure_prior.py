@@ -47,10 +47,10 @@ class FigurePrior(Exhibit):
         total = normaliser()
         points = {"weight": WEIGHTS, "density": [prior(weight) / total for weight in WEIGHTS]}
         notes = (
-            f"alpha = {MIX:g}, sigma = {SPREAD:g}, weights in [-{BOUND:g}, {BOUND:g}]. The spike has no "
-            "width and is drawn as an arrow. It multiplies the density at zero by exp(alpha) = "
-            f"{math.exp(MIX):.2f}. The negative logarithm of the prior is alpha times the number of nonzero "
-            "weights, plus a term in their squares.",
+            f"alpha = {MIX:g}, sigma = {SPREAD:g}, weights in [-{BOUND:g}, {BOUND:g}]. The spike "
+            "has no width and is drawn as an arrow. It multiplies the density at zero by "
+            f"exp(alpha) = {math.exp(MIX):.2f}. The negative logarithm of the prior is alpha times "
+            "the number of nonzero weights, plus a term in their squares.",
         )
         return Findings(self.title(), notes=notes, points=points)
 

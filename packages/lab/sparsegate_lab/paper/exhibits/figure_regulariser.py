@@ -29,8 +29,9 @@ class FigureRegulariser(Exhibit):
             "g^2": [g * g for g in POINTS],
         }
         notes = (
-            "g(1-g) is zero at 0 and 1 and largest (0.25) at 0.5, so it pushes a gate to the nearer end. "
-            "A quadratic penalty pushes every gate to zero; all of them may end below 0.5.",
+            "g(1-g) is zero at 0 and 1 and largest (0.25) at 0.5, so it pushes a gate to the "
+            "nearer end. A quadratic penalty pushes every gate to zero; all of them may end below "
+            "0.5.",
         )
         return Findings(self.title(), notes=notes, points=points)
 

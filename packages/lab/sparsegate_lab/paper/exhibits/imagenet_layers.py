@@ -12,7 +12,8 @@ from ..verdict import Tolerance
 
 SPARSITY = Tolerance(
     5.0,
-    "points of sparsity; other data and one price for all gated layers distribute weights differently",
+    "points of sparsity; other data and one price for all gated layers distribute weights "
+    "differently",
     "higher",
 )
 

@@ -38,11 +38,11 @@ WHY = (
     "Gates start just below 0.5, so the threshold closes all of them at first, and the loss opens "
     "those it needs. Our numbers differ in three ways. 1. Close to 0.5, lambda1 has little effect, "
     "and the loss moves gates first, so [T] at (1, 0) is lower. From a lower start, lambda1 closes "
-    "more gates, but more than half of them also close without a price. 2. Our gates end closer to 0 "
-    "or 1, so variances at lambda2 = 1 are lower. Shorter training raises them, but lowers [T] below "
-    "98 %. 3. With the threshold, half of the gates open within a few steps. Some channels of conv2 "
-    "then stay silent, and how many depends on the seed. With starts of 0.3, 0.7 and 0.9, the "
-    "accuracies of all seeds are within 0.2 points."
+    "more gates, but more than half of them also close without a price. 2. Our gates end closer "
+    "to 0 or 1, so variances at lambda2 = 1 are lower. Shorter training raises them, but lowers "
+    "[T] below 98 %. 3. With the threshold, half of the gates open within a few steps. Some "
+    "channels of conv2 then stay silent, and how many depends on the seed. With starts of 0.3, "
+    "0.7 and 0.9, the accuracies of all seeds are within 0.2 points."
 )
 TORCH = {f"(0, 0) {draw}, torch": draw for draw in DRAWS}
 NEAR_HALF = 10.0  # points
@@ -95,10 +95,10 @@ def _cause(studies: Studies) -> tuple[str, ...]:
         for name, of in zip(TORCH, (threshold_sparsity, sampled_sparsity), strict=True)
     ]
     return (
-        "Why this network: in Lasagne, biases start at zero, and ReLU passes half of the gradient at "
-        "zero, so closed gates can open. In PyTorch's LeNet-5 (`lenet5`), biases start at random. A "
-        "unit with a negative bias outputs zero while all its gates are closed; its ReLU passes no "
-        "gradient, and the gates never open. With all other settings equal, "
+        "Why this network: in Lasagne, biases start at zero, and ReLU passes half of the gradient "
+        "at zero, so closed gates can open. In PyTorch's LeNet-5 (`lenet5`), biases start at "
+        "random. A unit with a negative bias outputs zero while all its gates are closed; its "
+        "ReLU passes no gradient, and the gates never open. With all other settings equal, "
         f"{_text(both[0], 1)} % [T] and {_text(both[1], 1)} % [S] close without a price there.",
     )
 
@@ -140,7 +140,10 @@ def _claims(found: Found, studies: Studies) -> tuple[Claim, ...]:
     tests = {name: [accuracy(studies[f"{name} {draw}"]).mean for draw in DRAWS] for name in PAIRS}
     apart = max(abs(one - other) for one, other in tests.values())
     calmer = v["(1, 0)"] < v["(0, 0)"] and v["(1, 1)"] < v["(0, 1)"]
-    fall = f"{v['(0, 0)']:.1f} to {v['(1, 0)']:.1f} without lambda2, {v['(0, 1)']:.1f} to {v['(1, 1)']:.1f} with it"
+    fall = (
+        f"{v['(0, 0)']:.1f} to {v['(1, 0)']:.1f} without lambda2, "
+        f"{v['(0, 1)']:.1f} to {v['(1, 1)']:.1f} with it"
+    )
     return (
         Claim(
             "without a price about half of the gates close",

@@ -54,9 +54,9 @@ class Lenet5Layers(Exhibit):
         study = studies.get(NAME)
         checks = (*layer_checks(study, paper.LENET5_LAYERS, PARTS, SPARSITY), *_whole(study))
         notes = (
-            "The paper does not define the scale of its prices. We use one price for every weight of the "
-            "network. As a result, convolutions, whose weights are used at many positions, keep more "
-            "weights than in the paper, and fc1 keeps fewer, at the same total.",
+            "The paper does not define the scale of its prices. We use one price for every weight "
+            "of the network. As a result, convolutions, whose weights are used at many positions, "
+            "keep more weights than in the paper, and fc1 keeps fewer, at the same total.",
         )
         return Findings(
             self.title(),

@@ -72,7 +72,10 @@ def _bits(name: str, entry: Entry) -> TensorBits:
 def _browser(record: Record, packed: Packed) -> tuple[BrowserNetwork | None, str]:
     """Returns the network for use in the page, or why there is none."""
     if record.kept > MAX_WEIGHTS:
-        words = f"Networks of up to {MAX_WEIGHTS:,} weights run in their page; this one keeps {record.kept:,}."
+        words = (
+            f"Networks of up to {MAX_WEIGHTS:,} weights run in their page; this one keeps "
+            f"{record.kept:,}."
+        )
         return None, words
     try:
         data = load_data(record.run["data"])

@@ -85,8 +85,8 @@ MAIN = r"""
 #ifdef SPARSEGATE_MAIN
 #include <stdio.h>
 
-/* Reads images of {inputs} numbers from stdin: floats in this machine's byte order or, with --uint8,
-   bytes, which become (byte - {mean}) / {spread}.
+/* Reads images of {inputs} numbers from stdin: floats in this machine's byte order, or with
+   --uint8 bytes, which become (byte - {mean}) / {spread}.
    Prints the label of each image: the index of its largest output. */
 static int classify(int bytes)
 {

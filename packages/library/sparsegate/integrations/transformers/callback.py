@@ -20,7 +20,7 @@ PREFIX = "checkpoint"
 class GateCallback(TrainerCallback):  # type: ignore[misc]
     """Logs the kept weights of a gated model, and finishes it in place when training ends.
 
-    `SparseTrainer` adds it. A plain `Trainer` needs it together with an optimiser that moves gates::
+    `SparseTrainer` adds it. A plain `Trainer` also needs an optimiser that moves gates::
 
         steps = ...  # of the whole training
         optimizer = sg.GatedAdamW(model, lr=2e-5, clip=1.0, target=target, steps=steps)

@@ -1,4 +1,4 @@
-"""One layer of a traced model on CUDA, by the Triton kernels."""
+"""Runs one layer of a captured model on CUDA, by the Triton kernels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .words import DTYPES
 
 
 class TritonPart(nn.Module):
-    """A layer's kept weights, multiplied by Triton with bias and ReLU; pooling after it is torch's."""
+    """A layer that Triton multiplies, with bias and ReLU; torch does the pooling after it."""
 
     def __init__(self, piece: Piece) -> None:
         super().__init__()
@@ -26,7 +26,7 @@ class TritonPart(nn.Module):
         self.after = piece.pooled
 
     def forward(self, x: Tensor) -> Tensor:
-        """The layer's output, and what follows it."""
+        """Returns the output of the layer and of what follows it."""
         return self.after(self.packed(x))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> TritonPart:
@@ -34,13 +34,19 @@ class TritonPart(nn.Module):
 
 
 def why_not(weight: Tensor) -> str:
-    """Why Triton's kernels cannot run a layer with such weights; nothing if they can."""
+    """Why Triton's kernels cannot run a layer with these weights; empty if they can."""
     if weight.device.type != "cuda":
-        return f"Triton's kernels run on CUDA, got weights on {weight.device}; move the model and the example there"
+        return (
+            f"Triton's kernels run on CUDA, got weights on {weight.device}; move the model and the "
+            "example there"
+        )
     if find_spec("triton") is None:
         return MISSING
     if weight.dtype not in DTYPES:
-        return f"Triton's kernels take {', '.join(map(str, DTYPES))}, got {weight.dtype}; convert the model first"
+        return (
+            f"Triton's kernels take {', '.join(map(str, DTYPES))}, got {weight.dtype}; convert the "
+            "model first"
+        )
     return ""
 
 

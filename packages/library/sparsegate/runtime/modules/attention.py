@@ -14,7 +14,9 @@ from .sparse_module import SparseModule, checked
 
 
 class SparseAttention(SparseModule):
-    """Computes a `MultiheadAttention` with sparse projections; query, key and value in one product where they are one input.
+    """Computes a `MultiheadAttention` with sparse projections.
+
+    If query, key and value are the same input, one product computes all three projections.
 
     >>> attention = nn.MultiheadAttention(8, 2, batch_first=True)
     >>> x = torch.ones(1, 3, 8)
@@ -39,12 +41,12 @@ class SparseAttention(SparseModule):
 
     @classmethod
     def of(cls, attention: nn.MultiheadAttention) -> SparseAttention:
-        """The sparse form of an attention layer."""
+        """Makes the sparse form of an attention layer."""
         return cls(attention)
 
     @property
     def in_proj_weight(self) -> Tensor:
-        """The dense weight of the three projections, whose values are made anew whenever they are read."""
+        """The dense weight of the three projections; its values are computed at every read."""
         return self.deferred("in_proj_weight")
 
     def forward(
@@ -58,8 +60,8 @@ class SparseAttention(SparseModule):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """The attention's output and, if wanted, its weights, as the ordinary layer gives them."""
-        del is_causal  # a hint that the mask says, too
+        """Returns the attention's output and, if asked for, its weights."""
+        del is_causal  # only a hint; the mask says the same
         batched = query.ndim == 3
         same = query is key and key is value
         first: tuple[Tensor, ...] = (query,) if same else (query, key, value)
@@ -87,12 +89,12 @@ class SparseAttention(SparseModule):
         return (out if self.batch_first else out.transpose(0, 1)), weights
 
     def _project(self, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        """Query, key and value; in one product if they are one input, in two if key and value are."""
+        """Projects query, key and value; equal inputs share a product."""
         kept, bias = self.kept("in_proj_weight"), self.in_proj_bias
         if len(inputs) == 1:
             return multiply(inputs[0], kept, bias).chunk(3, -1)
         query, key, value = inputs
-        if torch.compiler.is_compiling():  # in which no rows can be taken
+        if torch.compiler.is_compiling():  # rows of a weight cannot be selected then
             every = [multiply(x, kept, bias).chunk(3, -1) for x in inputs]
             return tuple(each[index] for index, each in enumerate(every))
         if key is value:
@@ -101,10 +103,10 @@ class SparseAttention(SparseModule):
         return tuple(multiply(x, *self._part(i, i + 1)) for i, x in enumerate(inputs))
 
     def _part(self, first: int, end: int) -> tuple[Kept, Tensor | None]:
-        """Some of the three projections; made once, as what is packed goes with the tensor of its values."""
+        """Some of the three projections, made once and kept as long as the weight's values."""
         kept, bias = self.kept("in_proj_weight"), self.in_proj_bias
         value, parts = self.__dict__["_parts"]
-        if value is not kept.value:  # the first call, or weights were loaded
+        if value is not kept.value:  # at the first call, or after weights were loaded
             parts = {}
             self.__dict__["_parts"] = kept.value, parts
         if (first, end) not in parts:
@@ -125,7 +127,7 @@ class SparseAttention(SparseModule):
 
 
 def fits_attention(module: nn.Module) -> bool:
-    """Whether the kernels can run a module: one width for query, key and value, nothing added to keys."""
+    """Whether the kernels can run a module: equal widths, and nothing appended to keys."""
     return (
         type(module) is nn.MultiheadAttention
         and module.in_proj_weight is not None
@@ -138,13 +140,13 @@ def _rows(kept: Kept, bias: Tensor | None, first: int, end: int) -> tuple[Kept, 
     """These rows of a matrix and its bias."""
     start = kept.start[first : end + 1]
     low, high = int(start[0]), int(start[-1])
-    value = kept.value[low:high].clone()  # what is packed is found by its place in memory
+    value = kept.value[low:high].clone()  # packed weights are found by the address of the values
     part = Kept(start - start[0], kept.column[low:high], value, (end - first, kept.shape[1]))
     return part, None if bias is None else bias[first:end].clone()
 
 
 def _mask(attn: Tensor | None, padding: Tensor | None, q: Tensor, *, batched: bool) -> Any:
-    """Both masks as one that is added to the scores."""
+    """Combines both masks into one that is added to the scores."""
     if attn is not None:
         attn = _added(attn, q)
         attn = attn.view(len(q), -1, *attn.shape[-2:]) if attn.ndim == 3 else attn

@@ -22,7 +22,7 @@ class SparseConv(SparseModule):
     >>> torch.allclose(SparseConv.of(conv)(x), conv(x), atol=1e-6)
     True
 
-    Under `torch.compile` and `torch.export` it is the operator `sparsegate::convolution`.
+    `torch.compile` and `torch.export` see it as the operator `sparsegate::convolution`.
     """
 
     bias: Tensor | None
@@ -39,16 +39,16 @@ class SparseConv(SparseModule):
 
     @classmethod
     def of(cls, conv: nn.Conv1d | nn.Conv2d) -> SparseConv:
-        """The sparse form of a convolution."""
+        """Makes the sparse form of a convolution."""
         return cls(conv)
 
     @property
     def weight(self) -> Float[Tensor, "..."]:
-        """The dense kernel, whose values are made anew whenever they are read."""
+        """The dense kernel; its values are computed at every read."""
         return self.deferred("weight")
 
     def forward(self, x: Tensor) -> Tensor:
-        """The convolution's output."""
+        """Returns the convolution's output."""
         if not torch.compiler.is_compiling():
             channels = x.shape[-1 - self.dims] if x.ndim > self.dims else 0
             x = checked(x, channels, self.in_channels)
@@ -82,7 +82,7 @@ def convolve(
     dilation: Sequence[int],
     groups: int,
 ) -> Tensor:
-    """The convolution of images or lines with a kernel; compilers see one operator."""
+    """Convolves images or lines with a sparse kernel; compilers see one operator."""
     settings = (list(stride), list(padding), list(dilation), groups)
     if torch.compiler.is_compiling():
         parts = (kept.start, kept.column, kept.value, bias, list(kept.shape))
@@ -150,8 +150,8 @@ def _pads(conv: SparseConv) -> list[tuple[int, int]]:
 
 
 SCHEMA = (
-    "(Tensor images, Tensor start, Tensor column, Tensor value, Tensor? bias, int[] shape, int[] stride, "
-    "int[] padding, int[] dilation, int groups) -> Tensor"
+    "(Tensor images, Tensor start, Tensor column, Tensor value, Tensor? bias, int[] shape, "
+    "int[] stride, int[] padding, int[] dilation, int groups) -> Tensor"
 )
 
 
@@ -165,7 +165,7 @@ def sparse_convolution(
     shape: Sequence[int],
     *settings: Any,
 ) -> Tensor:
-    """A convolution with a kernel in rows of kept weights, as an operator that compilers see."""
+    """The convolution as an operator for compilers, with the kernel as rows of kept weights."""
     return _run(images, Kept(start, column, value, tuple(shape)), bias, *settings)
 
 

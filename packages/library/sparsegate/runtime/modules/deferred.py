@@ -11,14 +11,14 @@ from torch.utils import _pytree
 
 
 class Deferred(Tensor):
-    """Stands for a float32 tensor on the CPU; its shape and type are known, its values are made at every use.
+    """A stand-in for a float32 tensor on the CPU, which computes its values at each use.
 
     >>> weight = Deferred(lambda: torch.ones(2, 3), (2, 3))
     >>> weight.shape, weight.dtype, weight.sum()
     (torch.Size([2, 3]), torch.float32, tensor(6.))
 
-    Code of other libraries asks a layer for `weight.dtype` or `weight.device` in every forward pass. That costs nothing
-    here.
+    Other libraries read a layer's `weight.dtype` or `weight.device` in every forward pass. That
+    costs nothing here.
     """
 
     __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
@@ -28,7 +28,7 @@ class Deferred(Tensor):
     def __new__(
         cls: type[Deferred], make: Callable[[], Tensor], shape: tuple[int, ...]
     ) -> Deferred:
-        """Stands for what `make` gives, which has this shape."""
+        """Makes a stand-in of this shape for what `make` returns."""
         made = Tensor._make_wrapper_subclass(
             cls, shape, dtype=torch.float32, device=torch.device("cpu")
         )

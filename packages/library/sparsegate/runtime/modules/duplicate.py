@@ -1,4 +1,4 @@
-"""Copies models, those of classes that cannot be copied too."""
+"""Copies models, including those whose classes cannot be copied."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import nn
 
 
 def duplicated(model: nn.Module) -> nn.Module:
-    """A copy in which modules can be exchanged while the model stays the same.
+    """Returns a copy whose modules can be replaced without changing the model.
 
     >>> import threading
     >>> model = nn.Linear(2, 1)
@@ -17,8 +17,8 @@ def duplicated(model: nn.Module) -> nn.Module:
     >>> duplicated(model).lock is model.lock
     True
 
-    Where a model refuses to be copied, its modules are copied one by one: they share their tensors, and whatever else
-    cannot be copied, with the model.
+    A model that cannot be copied as a whole is copied module by module. The copy shares its tensors
+    with the model, and everything that cannot be copied.
     """
     try:
         return copy.deepcopy(model)
@@ -41,7 +41,7 @@ def _by_module(model: nn.Module) -> nn.Module:
 
 
 def _attribute(value: Any, made: dict[int, Any]) -> Any:
-    """A module's attribute with modules in it replaced by their copies, one container deep."""
+    """A module's attribute with the modules in it replaced by copies; looks into containers."""
     if isinstance(value, nn.Module):
         return made.get(id(value), value)
     if isinstance(value, list | tuple) and any(isinstance(one, nn.Module) for one in value):

@@ -1,4 +1,4 @@
-"""Holds the kept weights of a matrix without its zeros, and makes what the kernels read of them."""
+"""Stores the kept weights of a matrix, and packs them for the kernels."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from ..chain_layer import MAX_VECTORS, ChainLayer
 
 @dataclass(frozen=True)
 class Kept:
-    """The weights of a matrix or kernel that are not zero: 8 bytes for each, and 4 for each row."""
+    """The nonzero weights of a matrix or kernel, in 8 bytes each and 4 bytes for each row."""
 
     start: Int[Tensor, " rows_and_one"]
     column: Int[Tensor, " kept"]
     value: Float[Tensor, " kept"]
     shape: tuple[int, ...]
-    """The shape of the dense weight; columns count all dimensions but the first."""
+    """Shape of the dense weight; columns count all dimensions except the first."""
 
     @classmethod
     def of(cls, weight: Float[Tensor, "rows *columns"]) -> Kept:
-        """Takes the weights that are not zero.
+        """Selects the weights that are not zero.
 
         >>> Kept.of(torch.tensor([[0.0, 2.0], [0.0, 0.0]])).column
         tensor([1], dtype=torch.int32)
@@ -47,7 +47,7 @@ class Kept:
         return 1 - len(self.value) / max(1, prod(self.shape))
 
     def dense(self) -> Float[Tensor, "rows *columns"]:
-        """The weight with its zeros."""
+        """The dense weight, zeros included."""
         row = torch.repeat_interleave(torch.arange(self.shape[0]), self.start.diff().long())
         weight = torch.zeros(self.shape[0], prod(self.shape[1:]))
         weight[row, self.column.long()] = self.value
@@ -56,38 +56,38 @@ class Kept:
     def layer(
         self, bias: Tensor | None, in_shape: tuple[int, int, int], **settings: Any
     ) -> ChainLayer:
-        """A layer for the kernels; it holds this matrix by row and column, not as a dense one."""
+        """A layer for the kernels that shares these weights instead of a dense matrix."""
         return ChainLayer(torch.empty(self.shape, device="meta"), bias, in_shape, **settings)
 
     def weights(self) -> Weights:
-        """Row, column and value of every weight, as the kernels' packing takes them."""
+        """The row, column and value of each weight, for packing."""
         row = torch.repeat_interleave(torch.arange(self.shape[0]), self.start.diff().long())
         return Weights(row.numpy(), self.column.long().numpy(), self.value.numpy(), self.shape[0])
 
 
-class Packed:
-    """One layer packed for the kernels, in the forms that the batch sizes seen so far ask for."""
+class PackedLayer:
+    """One layer packed for the kernels, in the form for each batch size so far."""
 
     def __init__(self, layer: ChainLayer) -> None:
         self.chain = Chain([layer])
         self.most = _most_at_once(layer)
-        """How many inputs the kernels take in one call; none if a single one is too large for them."""
+        """The most inputs of one call of the kernels; 0 if a single input is too large."""
 
     def __call__(self, x: Tensor, kept: Kept) -> Tensor:
-        """The layer's flat outputs."""
+        """Returns the layer's flat outputs."""
         if len(x) > self.most:
             return torch.cat([self(part, kept) for part in torch.split(x, self.most)])
         if len(x) not in self.chain._form_for:
-            with _PACKING:  # one thread at a time: the weights are lent to a layer that all share
+            with _PACKING:  # one thread at a time: all of them share the layer
                 found = self.chain.layers[0].__dict__
-                found["weights"] = kept.weights()  # what a layer computes from a dense weight
+                found["weights"] = kept.weights()  # the layer would compute it from a dense weight
                 self.chain._form(len(x))
-                del found["weights"]  # 20 bytes for each
+                del found["weights"]  # 20 bytes per weight
         return self.chain(x)
 
 
 def _most_at_once(layer: ChainLayer) -> int:
-    """Inputs that offsets of 32 bits, in bytes, reach."""
+    """The most inputs that 32-bit byte offsets can address."""
     if layer.is_linear:
         vectors = REACH // (LANES * layer.input_size(single=False))
         return NO_LIMIT if vectors >= MAX_VECTORS else LANES * (1 << vectors.bit_length() >> 1)
@@ -98,20 +98,20 @@ def _most_at_once(layer: ChainLayer) -> int:
 
 NO_LIMIT = 2**62
 REACH = (2**31 - 1) // 4
-"""Floats within 32 bits of an offset in bytes."""
+"""The number of floats that 32-bit byte offsets can address."""
 FEW_IMAGES = 3
-"""Up to as many images, the kernels take one after the other."""
+"""Up to this batch size, the kernels take images one by one."""
 MOST_SHAPES = 16
-"""Input shapes for which a layer is kept packed; the first is dropped for the next."""
-_PACKED: dict[int, dict[Any, Packed]] = {}
-"""By the memory of the values, then by input shape."""
+"""Input shapes for which a layer stays packed; a further one replaces the first."""
+_PACKED: dict[int, dict[Any, PackedLayer]] = {}
+"""Packed layers by the address of their values, then by input shape."""
 _PACKING = Lock()
 
 
 def packed(
     kept: Kept, bias: Tensor | None, in_shape: tuple[int, int, int], **settings: Any
-) -> Packed:
-    """The layer of these weights, packed once; it is dropped together with the tensor of the values."""
+) -> PackedLayer:
+    """The packed layer of these weights; it lives as long as the tensor of the values."""
     place = kept.value.data_ptr()
     key = (0 if bias is None else bias.data_ptr(), in_shape)
     found = _PACKED.get(place, {}).get(key)
@@ -124,5 +124,5 @@ def packed(
         shapes = _PACKED[place]
         if len(shapes) >= MOST_SHAPES:
             del shapes[next(iter(shapes))]
-        shapes[key] = Packed(kept.layer(bias, in_shape, **settings))
+        shapes[key] = PackedLayer(kept.layer(bias, in_shape, **settings))
         return shapes[key]

@@ -21,8 +21,8 @@ class SparseLinear(SparseModule):
     >>> torch.allclose(SparseLinear.of(layer)(x), layer(x), atol=1e-6)
     True
 
-    It takes float32 inputs on the CPU with any leading dimensions. It is for inference: a gradient through it is an
-    error. Under `torch.compile` and `torch.export` it is the operator `sparsegate::linear`.
+    It takes float32 inputs on the CPU with any leading dimensions. It has no backward pass.
+    `torch.compile` and `torch.export` see it as the operator `sparsegate::linear`.
     """
 
     bias: Tensor | None
@@ -36,7 +36,7 @@ class SparseLinear(SparseModule):
 
     @classmethod
     def of(cls, layer: nn.Module) -> SparseLinear:
-        """The sparse form of a `Linear`, or of transformers' `Conv1D`, whose weight lies the other way round."""
+        """Makes the sparse form of a `Linear` or of transformers' transposed `Conv1D`."""
         weight, bias = layer.weight, layer.bias
         assert isinstance(weight, Tensor)
         assert bias is None or isinstance(bias, Tensor)
@@ -46,24 +46,25 @@ class SparseLinear(SparseModule):
 
     @property
     def weight(self) -> Float[Tensor, "..."]:
-        """The dense weight, whose values are made anew whenever they are read."""
+        """The dense weight; its values are computed at every read."""
         return self.deferred("weight")
 
     def forward(
         self, x: Float[Tensor, "*batch in_features"]
     ) -> Float[Tensor, "*batch out_features"]:
-        """The layer's output."""
+        """Returns the layer's output."""
         if not torch.compiler.is_compiling():
             x = checked(x, x.shape[-1] if x.ndim else 0, self.in_features)
         return multiply(x, self.kept("weight"), self.bias)
 
     def extra_repr(self) -> str:
         """Sizes and sparsity, for `print`."""
-        return f"{self.in_features}, {self.out_features}, {self.kept('weight').sparsity:.1%} zeros{self.note}"
+        zeros = self.kept("weight").sparsity
+        return f"{self.in_features}, {self.out_features}, {zeros:.1%} zeros{self.note}"
 
 
 def multiply(x: Tensor, kept: Kept, bias: Tensor | None) -> Tensor:
-    """`x @ weight.T + bias` for inputs with any leading dimensions; compilers see one operator."""
+    """Computes `x @ weight.T + bias`; compilers see one operator."""
     if torch.compiler.is_compiling():
         made: Tensor = sparse_linear(x, kept.start, kept.column, kept.value, bias, kept.shape[1])
         return made
@@ -91,7 +92,7 @@ SCHEMA = (
 def sparse_linear(
     x: Tensor, start: Tensor, column: Tensor, value: Tensor, bias: Tensor | None, in_features: int
 ) -> Tensor:
-    """A linear layer with a matrix in rows of kept weights, as an operator that compilers see."""
+    """The linear layer as an operator for compilers, with the matrix as rows of kept weights."""
     return _run(x, Kept(start, column, value, (len(start) - 1, in_features)), bias)
 
 

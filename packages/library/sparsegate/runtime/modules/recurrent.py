@@ -21,7 +21,7 @@ from .sparse_module import SparseModule, checked
 CELLS = {"RNN_TANH": 0, "RNN_RELU": 1, "LSTM": 2, "GRU": 3}
 MOST_COLUMNS = 2**16
 FEW = 4
-"""From this number of sequences on, sixteen at a time are faster."""
+"""From this number of sequences on, computing sixteen at a time is faster."""
 
 
 class CRecurrent(ctypes.Structure):
@@ -48,8 +48,8 @@ class SparseRecurrent(SparseModule):
     >>> torch.allclose(SparseRecurrent.of(cell)(x)[0], cell(x)[0], atol=1e-6)
     True
 
-    All time steps of a layer's input are multiplied in one product. Packed sequences run by torch, with dense weights
-    that are made for the call.
+    One product multiplies the inputs of all time steps. Packed sequences run by torch, with dense
+    weights that are made for the call.
     """
 
     def __init__(self, cell: nn.RNNBase) -> None:
@@ -66,14 +66,14 @@ class SparseRecurrent(SparseModule):
 
     @classmethod
     def of(cls, cell: nn.RNNBase) -> SparseRecurrent:
-        """The sparse form of a recurrent layer."""
+        """Makes the sparse form of a recurrent layer."""
         return cls(cell)
 
     def flatten_parameters(self) -> None:
         """Does nothing: there are no parameters to lay out."""
 
     def forward(self, x: Any, hx: Any = None) -> Any:
-        """Outputs and last states, as the ordinary layer gives them."""
+        """Returns outputs and last states, like the ordinary layer."""
         if not isinstance(x, Tensor):
             return self.ordinary()(x, hx)
         if not torch.compiler.is_compiling():
@@ -99,7 +99,7 @@ class SparseRecurrent(SparseModule):
         return out.transpose(0, 1) if self.batch_first else out, last_states
 
     def ordinary(self) -> nn.RNNBase:
-        """The ordinary layer, with dense weights made for it."""
+        """An ordinary layer with dense weights, made for one call."""
         kinds = {"LSTM": nn.LSTM, "GRU": nn.GRU}
         settings: dict[str, Any] = {
             "num_layers": self.num_layers,
@@ -124,14 +124,15 @@ class SparseRecurrent(SparseModule):
         given = tuple(state if batched else state[:, None] for state in given)
         if len(given) != count or any(tuple(state.shape) != shape for state in given):
             raise ValueError(
-                f"expected {count} first states of shape {shape}, got {[tuple(s.shape) for s in given]}"
+                f"expected {count} initial states of shape {shape}, "
+                f"got {[tuple(s.shape) for s in given]}"
             )
         return tuple(state.float() for state in given)
 
     def _direction(
         self, x: Tensor, states: list[Tensor], number: int, reverse: int
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """One layer in one direction over all steps: outputs, last state, last memory."""
+        """Runs one layer in one direction: returns outputs, last state and last memory."""
         suffix = f"l{number}" + ("_reverse" if reverse else "")
         bias_in, bias = (getattr(self, f"bias_{one}_{suffix}", None) for one in ("ih", "hh"))
         sums = multiply(x, self.kept(f"weight_ih_{suffix}"), bias_in)
@@ -151,7 +152,7 @@ class SparseRecurrent(SparseModule):
 def steps(
     sums: Tensor, states: list[Tensor], kept: Kept, bias: Tensor | None, mode: str, reverse: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """All steps of one layer from what its input adds to every gate; compilers see one operator."""
+    """Runs all steps, given what the inputs add to each gate; compilers see one operator."""
     state, memory = states[0], states[-1]
     if torch.compiler.is_compiling():
         parts = (kept.start, kept.column, kept.value, bias)
@@ -201,7 +202,7 @@ def _run(
 
 
 class _Matrix:
-    """The recurrent matrix in the form that one image, or sixteen, need."""
+    """The recurrent matrix, packed for one sequence or for sixteen."""
 
     def __init__(self, kept: Kept, bias: Tensor | None, cell: int, *, single: bool) -> None:
         rows, hidden = kept.shape
@@ -221,11 +222,11 @@ class _Matrix:
 
 
 _MATRICES: dict[int, dict[tuple[int, str, bool], _Matrix]] = {}
-"""By the memory of the values."""
+"""Packed matrices by the address of their values."""
 
 
 def _matrix(kept: Kept, bias: Tensor | None, mode: str, *, single: bool) -> _Matrix:
-    """The matrix, packed once; it is dropped together with the tensor of the values."""
+    """The packed matrix; it lives as long as the tensor of the values."""
     place = kept.value.data_ptr()
     if place not in _MATRICES:
         _MATRICES[place] = {}
@@ -237,8 +238,8 @@ def _matrix(kept: Kept, bias: Tensor | None, mode: str, *, single: bool) -> _Mat
 
 
 SCHEMA = (
-    "(Tensor sums, Tensor state, Tensor memory, Tensor start, Tensor column, Tensor value, Tensor? bias, "
-    "str mode, int reverse) -> (Tensor, Tensor, Tensor)"
+    "(Tensor sums, Tensor state, Tensor memory, Tensor start, Tensor column, Tensor value, "
+    "Tensor? bias, str mode, int reverse) -> (Tensor, Tensor, Tensor)"
 )
 
 
@@ -254,7 +255,7 @@ def sparse_steps(
     mode: str,
     reverse: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """All steps of a recurrent layer, as an operator that compilers see."""
+    """All steps of a recurrent layer as an operator for compilers."""
     kept = Kept(start, column, value, (len(start) - 1, state.shape[-1]))
     return _run(sums, state, memory, kept, bias, mode, reverse)
 

@@ -1,4 +1,4 @@
-"""What all sparse modules share: weights without zeros, state dicts with them, inference only."""
+"""The base of sparse layers: kept weights, ordinary state dicts, inference only."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from .kept import Kept
 
 
 class SparseModule(nn.Module):
-    """CONTRACT A layer that runs sparse: subclasses hold matrices by name and compute with them.
+    """CONTRACT: a layer that runs sparse. Subclasses hold matrices by name and compute with them.
 
-    Its state dict is that of the ordinary layer, zeros included, and can be loaded again.
+    Its state dict is that of the ordinary layer, zeros included, and can be loaded.
     """
 
     note = ""
-    """What `print` adds: how long the layer takes, next to the dense one."""
+    """What `print` adds: the time of the layer, next to that of the dense one."""
 
     def hold(self, name: str, kept: Kept, *, transposed: bool = False) -> None:
-        """Keeps a matrix under the name of the ordinary layer's parameter."""
+        """Stores a matrix under the name of the ordinary layer's parameter."""
         shapes = self.__dict__.setdefault("_shapes", {})
         shapes[name] = kept.shape, transposed
         for part in ("start", "column", "value"):
@@ -37,19 +37,19 @@ class SparseModule(nn.Module):
         return Kept(start, column, value, self.__dict__["_shapes"][name][0])
 
     def dense_of(self, name: str) -> Tensor:
-        """The matrix of this name with its zeros, as the ordinary layer has it."""
+        """The matrix of this name as the ordinary layer has it, zeros included."""
         weight = self.kept(name).dense()
         return weight.T.contiguous() if self.__dict__["_shapes"][name][1] else weight
 
     def deferred(self, name: str) -> Tensor:
-        """The same; but nothing is computed for code that asks for a weight's type or shape only."""
+        """Like `dense`, but costs nothing if only the weight's type or shape is read."""
         if torch.compiler.is_compiling():
             return self.dense_of(name)
         shape, transposed = self.__dict__["_shapes"][name]
         return Deferred(partial(self.dense_of, name), shape[::-1] if transposed else shape)
 
     def hold_bias(self, bias: Tensor | None, name: str = "bias") -> None:
-        """Keeps a bias as a frozen parameter: code may ask a model for its first one."""
+        """Stores a bias as a frozen parameter: code may ask a model for its first parameter."""
         kept = None if bias is None else nn.Parameter(bias.detach().clone(), requires_grad=False)
         self.register_parameter(name, kept)
 
@@ -87,23 +87,24 @@ class SparseModule(nn.Module):
         probe = fn(torch.empty(0))
         if probe.dtype != torch.float32 or probe.device.type != "cpu":
             raise RuntimeError(
-                f"a sparse layer computes in float32 on the CPU, got {probe.dtype} on {probe.device}; "
-                "convert the ordinary model, then call sg.sparse again"
+                f"a sparse layer computes in float32 on the CPU, got {probe.dtype} on "
+                f"{probe.device}; convert the ordinary model, then call sg.sparse again"
             )
         return self
 
 
 def checked(x: Tensor, size: int, wanted: int) -> Tensor:
-    """The input as the kernels read it; raises ValueError for one that they cannot read.
+    """Returns the input as the kernels read it. Raises ValueError if they cannot.
 
-    Under autocast, inputs of other types become float32, as in torch's own layers of that type.
+    Under autocast, inputs of other types become float32, as in torch's layers of that type.
     """
     if x.is_floating_point() and torch.is_autocast_enabled("cpu") and x.is_cpu:
         x = x.float()
     if x.dtype != torch.float32 or not x.is_cpu or size != wanted:
         raise ValueError(
-            f"expected float32 inputs on the CPU with {wanted} features, got {x.dtype} on {x.device} of shape "
-            f"{tuple(x.shape)}; convert the input, or call sg.sparse on a model of the other kind"
+            f"expected float32 inputs on the CPU with {wanted} features, got {x.dtype} on "
+            f"{x.device} of shape {tuple(x.shape)}; convert the input, or call sg.sparse on a "
+            "model of the other kind"
         )
     if torch.is_grad_enabled() and x.requires_grad:
         raise RuntimeError(INFERENCE_ONLY)

@@ -1,4 +1,4 @@
-"""Puts sparse layers into a copy of any model, whose own code runs as before."""
+"""Replaces layers by sparse ones in a copy of any model, whose own code runs as before."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from .sparse_module import SparseModule
 from .transposed import SparseTransposed
 
 WORTH_TRYING = 0.3
-"""Layers with fewer zeros than this stay dense without being measured."""
+"""Layers with a smaller fraction of zeros than this stay dense and are not measured."""
 LIKELY = 0.7
-"""Layers with this many zeros are nearly always faster without them."""
+"""Layers with at least this fraction of zeros are nearly always faster sparse."""
 SECONDS = 0.05
-"""Time for each distinct layer, dense and sparse."""
+"""Seconds for timing each distinct layer, dense and sparse."""
 
 
 @dataclass(frozen=True)
 class Swap:
-    """What became of one layer."""
+    """The decision for one layer."""
 
     name: str
     kind: str
@@ -45,7 +45,7 @@ class Swap:
     dense_ms: float | None = None
     sparse_ms: float | None = None
     reason: str = ""
-    """Why the layer stayed with torch without being measured."""
+    """Why torch runs the layer and it was not measured."""
 
 
 FORMS: dict[type[nn.Module], Callable[[Any], SparseModule]] = {
@@ -55,7 +55,7 @@ FORMS: dict[type[nn.Module], Callable[[Any], SparseModule]] = {
     nn.ConvTranspose1d: SparseTransposed.of,
     nn.ConvTranspose2d: SparseTransposed.of,
 }
-"""Layers with one weight; classes made of them count too, if their forward is the same."""
+"""Layers with one weight; subclasses count too if their forward is the same."""
 
 
 def sparse_form(module: nn.Module) -> Callable[[Any], SparseModule] | str:
@@ -80,7 +80,7 @@ def sparse_form(module: nn.Module) -> Callable[[Any], SparseModule] | str:
 
 
 def _computes_like(kind: type[nn.Module], ordinary: type[nn.Module]) -> bool:
-    """Whether a class has the methods with which an ordinary layer computes."""
+    """Whether a class computes with the methods of the ordinary layer."""
     methods = ("forward", "_conv_forward", "__call__")
     return all(getattr(kind, name, None) is getattr(ordinary, name, None) for name in methods)
 
@@ -93,11 +93,18 @@ def swapped(
     force: bool = False,
     measure: bool = True,
 ) -> tuple[nn.Module, list[Swap]]:
-    """A copy of the model whose layers are sparse where that was measured to be faster, and what became of each.
+    """Replaces the layers that are faster sparse, in a copy; also returns the decisions.
 
-    The model's own code runs, so `generate`, hooks and outputs of any kind work as before. With `force`, every layer
-    that has a sparse form gets it. Without `measure`, layers with many zeros get it. A weight that a parametrization
-    computes becomes an ordinary one.
+    The model's own code runs, so `generate`, hooks and outputs of any kind work as before. Weights
+    that a parametrization computes become ordinary ones.
+
+    Args:
+        model: the model; it is not changed.
+        args: positional arguments of the example.
+        kwargs: keyword arguments of the example.
+        force: replace every layer that has a sparse form.
+        measure: time the layers; otherwise, those with many zeros are replaced.
+
     """
     made = duplicated(model).eval()
     if not isinstance(made, torch.jit.ScriptModule):
@@ -116,7 +123,7 @@ def swapped(
 
 
 def _layers(model: nn.Module) -> list[tuple[str, nn.Module]]:
-    """Layers with matrices, outermost first: an attention's own projections belong to it."""
+    """Layers with matrices, outermost first: projections inside an attention belong to it."""
     found: list[tuple[str, nn.Module]] = []
     taken: list[str] = []
     for name, module in model.named_modules():
@@ -133,9 +140,9 @@ def _layers(model: nn.Module) -> list[tuple[str, nn.Module]]:
 
 
 def _without_parametrizations_(module: nn.Module) -> None:
-    """Keeps the weights that parametrizations compute as ordinary ones, in place.
+    """Makes the weights that parametrizations compute ordinary ones, in place.
 
-    Differs from torch's function, which changes the class, and with it the module that this one is a copy of.
+    torch's function would also change the class of the module that this one is a copy of.
     """
     if not (is_parametrized(module) and callable(sparse_form(module))):
         return
@@ -173,7 +180,7 @@ def _decide(
     force: bool,
     measure: bool = True,
 ) -> tuple[Swap, nn.Module | None]:
-    """What becomes of a layer, and its sparse form if that takes its place."""
+    """Decides about a layer; also returns its sparse form if that replaces it."""
     kind, zeros, form = type(module).__name__, _sparsity(module), sparse_form(module)
     if reason := _why_left(module, zeros, given, force=force):
         return Swap(name, kind, zeros, "dense", reason=reason), None
@@ -194,7 +201,7 @@ def _decide(
 
 
 def _why_left(module: nn.Module, zeros: float, given: Any, *, force: bool) -> str:
-    """Why a layer stays with torch without being measured; empty if it need not."""
+    """Why a layer stays dense without being measured; empty if it is measured."""
     form, weights = sparse_form(module), _matrices(module)
     if isinstance(form, str):
         return form
@@ -212,7 +219,7 @@ def _why_left(module: nn.Module, zeros: float, given: Any, *, force: bool) -> st
 
 
 def _times(module: nn.Module, layer: nn.Module, given: Any) -> tuple[float, float]:
-    """Milliseconds of the dense and of the sparse layer, on the layer's input in the example."""
+    """Milliseconds of the dense and the sparse layer, on the layer's input in the example."""
     args, kwargs = given
     ways = {"dense": partial(module, *args, **kwargs), "sparse": partial(layer, *args, **kwargs)}
     with torch.no_grad():
@@ -231,7 +238,7 @@ def _sparsity(module: nn.Module) -> float:
 
 
 def _inputs(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """What each layer gets when the example goes through the model."""
+    """The inputs of each layer when the example passes through the model."""
     found: dict[str, Any] = {}
 
     def keep(name: str) -> Callable[..., None]:
@@ -254,7 +261,7 @@ def _inputs(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) 
 
 
 def _put(model: nn.Module, name: str, layer: nn.Module) -> nn.Module:
-    """The model with another layer at this name, and at every other name of the same module."""
+    """Replaces the layer of this name, and of every other name of the same module."""
     if not name:
         return layer
     old = model.get_submodule(name)

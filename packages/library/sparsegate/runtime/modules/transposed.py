@@ -23,8 +23,8 @@ class SparseTransposed(SparseModule):
     >>> torch.allclose(SparseTransposed.of(conv)(x), conv(x), atol=1e-6)
     True
 
-    It is an ordinary convolution in which every channel of the output has a row for each of the stride's phases; the
-    rows of a channel are interleaved then.
+    It runs as an ordinary convolution: each output channel has a row for each phase of the stride,
+    and the rows of a channel are interleaved afterwards.
     """
 
     bias: Tensor | None
@@ -44,16 +44,16 @@ class SparseTransposed(SparseModule):
 
     @classmethod
     def of(cls, conv: nn.ConvTranspose1d | nn.ConvTranspose2d) -> SparseTransposed:
-        """The sparse form of a transposed convolution."""
+        """Makes the sparse form of a transposed convolution."""
         return cls(conv)
 
     @property
     def weight(self) -> Float[Tensor, "..."]:
-        """The dense kernel, whose values are made anew whenever they are read."""
+        """The dense kernel; its values are computed at every read."""
         return self.deferred("weight")
 
     def _hold_phases(self) -> None:
-        """Makes the kernel of the ordinary convolution; its weights are those of the transposed one."""
+        """Makes the kernel of the ordinary convolution from the weights of the transposed one."""
         made = Kept.of(_phases(self.dense_of("weight"), self.stride, self.dilation, self.groups))
         self.phases_shape = made.shape
         for part in ("start", "column", "value"):
@@ -62,7 +62,7 @@ class SparseTransposed(SparseModule):
         self.register_buffer("phases_bias", spread, persistent=False)
 
     def forward(self, x: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
-        """The transposed convolution's output."""
+        """Returns the transposed convolution's output."""
         if not torch.compiler.is_compiling():
             channels = x.shape[-1 - self.dims] if x.ndim > self.dims else 0
             x = checked(x, channels, self.in_channels)
@@ -83,7 +83,7 @@ class SparseTransposed(SparseModule):
         return out if batched else out[0]
 
     def _interleaved(self, out: Tensor, sizes: Sequence[int]) -> Tensor:
-        """The phases of every channel, one place of each after the other."""
+        """Interleaves the phases of each channel."""
         if any(step > 1 for step in self.stride):
             places = out.shape[2:]
             out = out.reshape(len(out), self.out_channels, *self.stride, *places)
@@ -130,7 +130,7 @@ class SparseTransposed(SparseModule):
 def _phases(
     weight: Tensor, stride: Sequence[int], dilation: Sequence[int], groups: int
 ) -> Float[Tensor, "rows columns *taps"]:
-    """The kernel of the ordinary convolution: of output channel and phase by input channel and tap.
+    """The kernel of the ordinary convolution: output channel and phase, then input channel and tap.
 
     With p + o = stride * q + phase, output o reads input q - j through tap stride * j + phase.
     """

@@ -79,7 +79,7 @@ def _matmul(made: Translator, call: Call) -> n.Node | None:
     return made.reshape(made.add(out), call.shape)
 
 
-# -- convolutions -----------------------------------------------------------------------------------
+# -- convolutions -------------------------------------------------------------------------------
 
 
 def _conv(made: Translator, call: Call) -> n.Node | None:
@@ -169,7 +169,7 @@ def _padding(
     return (line, line), (pixel, pixel)
 
 
-# -- attention, embeddings --------------------------------------------------------------------------
+# -- attention, embeddings ----------------------------------------------------------------------
 
 
 def _attention(made: Translator, call: Call) -> n.Node | None:

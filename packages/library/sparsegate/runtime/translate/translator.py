@@ -1,4 +1,4 @@
-"""Reads the operators of a captured model one by one; rules give the engine's nodes for each."""
+"""Translates the operators of a captured model one by one into nodes of the engine, by rules."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Call:
 
     node: fx.Node
     name: str
-    """Without namespace and overload."""
+    """Its name, without namespace and overload."""
     arguments: dict[str, Any]
-    """By name, defaults included: nodes of torch.fx, numbers, lists."""
+    """All arguments by name, defaults included: nodes of torch.fx, numbers, lists."""
     shape: tuple[int, ...]
     dtype: torch.dtype | None
 
@@ -39,28 +39,28 @@ class Call:
         return self.arguments[name]
 
     def get(self, name: str, other: Any = None) -> Any:
-        """An argument, or something else if the operator has none of this name."""
+        """An argument, or the default if the operator has none of this name."""
         return self.arguments.get(name, other)
 
 
 Rule = Callable[["Translator", Call], n.Node | None]
-"""Gives the node of a call; None if the engine cannot compute it."""
+"""A rule: returns the node of a call, or None if the engine cannot compute it."""
 
 
 class Translator:
-    """What has been read of a graph."""
+    """Translates a graph into a network of the engine."""
 
     def __init__(self, graph: Graph, rules: dict[str, Rule]) -> None:
         self.graph, self.rules = graph, rules
         self.nodes: dict[fx.Node, n.Node] = {}
         self.made: list[n.Node] = []
         self.steps: dict[fx.Node, list[list[n.Node]]] = {}
-        """The recurrent layers of an operator that has several results."""
+        """The recurrent layers, for operators that have several results."""
         self._constants: dict[fx.Node, n.Node] = {}
         self._inputs = 0
 
     def network(self) -> n.Network:
-        """The whole graph."""
+        """Translates the whole graph."""
         for node in self.graph.operations.nodes:
             if node.op == "output" or node in self.graph.constants:
                 continue
@@ -83,7 +83,7 @@ class Translator:
         self._inputs += 1
 
     def add(self, node: n.Node) -> n.Node:
-        """Takes a node into the network."""
+        """Adds a node to the network."""
         self.made.append(node)
         return node
 
@@ -123,7 +123,7 @@ class Translator:
         return self.by_torch(node) if made is None else made
 
     def _view_of_input(self, call: Call) -> n.Node | None:
-        """Another shape of an input, such as indices, which the engine reads where they are."""
+        """A view of an input, such as indices, which the engine reads in place."""
         source = call.get("self")
         if not isinstance(source, fx.Node) or source in self.constants:
             return None
@@ -134,7 +134,7 @@ class Translator:
         return self.reshape(read, call.shape)
 
     def _item(self, node: fx.Node) -> n.Node:
-        """One of the results of an operator."""
+        """One result of an operator that has several."""
         source, index = node.args
         assert isinstance(source, fx.Node)
         value = node.meta.get("val")
@@ -150,7 +150,7 @@ class Translator:
         return self.by_torch(node)
 
     def by_torch(self, node: fx.Node) -> n.Node:
-        """An operator that torch runs."""
+        """A node for an operator that torch runs."""
         value = node.meta.get("val")
         reads = [one for one in dict.fromkeys(node.all_input_nodes) if one not in self.constants]
         inputs = tuple(self.value(one) for one in reads)
@@ -169,7 +169,7 @@ class Translator:
     # -- values -----------------------------------------------------------------------------------
 
     def value(self, node: fx.Node) -> n.Node:
-        """The node of a value; constants become nodes when they are read."""
+        """The node of a value; constants become nodes when they are first read."""
         if node in self.nodes:
             return self.nodes[node]
         if node not in self._constants:
@@ -189,12 +189,12 @@ class Translator:
         return np.ascontiguousarray(value.detach().cpu().numpy())
 
     def fixed(self, value: NDArray[Any], name: str = "") -> n.Node:
-        """A constant that a rule makes."""
+        """A node for a constant that a rule computes."""
         array = np.ascontiguousarray(value, np.float32)
         return self.add(n.Constant(shape=array.shape, value=array, name=name))
 
     def floats(self, *values: Any) -> bool:
-        """Whether all of these are tensors of the type that the engine computes in."""
+        """Whether all values are tensors of the type that the engine computes with."""
         return all(
             isinstance(one, fx.Node)
             and isinstance(one.meta.get("val"), Tensor)
@@ -210,7 +210,7 @@ class Translator:
         return found.rpartition(".")[0]
 
     def reshape(self, node: n.Node, shape: Sequence[int]) -> n.Node:
-        """The same elements in another shape; dimensions are not merged where they are split again."""
+        """Reshapes; keeps dimensions apart that are split again later."""
         if isinstance(node, n.Reshape):
             return self.reshape(node.inputs[0], shape)
         if node.shape == tuple(shape):
@@ -224,7 +224,7 @@ class Translator:
     def _split_before(
         self, moved: n.Permute, merged: n.Reshape, shape: tuple[int, ...]
     ) -> n.Node | None:
-        """Splits dimensions before they are moved, as attention does after it merged images and heads."""
+        """Splits dimensions before they are moved, as attention does after merging heads."""
         parts = _parts(moved.shape, shape)
         if parts is None or len(shape) <= len(moved.shape):
             return None
@@ -235,13 +235,13 @@ class Translator:
         return self.reshape(self.permute(fine, order), shape)
 
     def permute(self, node: n.Node, dims: Sequence[int]) -> n.Node:
-        """The dimensions in another order."""
+        """Permutes dimensions."""
         shape = tuple(node.shape[dim] for dim in dims)
         return self.add(n.Permute(inputs=(node,), shape=shape, dimensions=tuple(dims)))
 
 
 def translated(graph: Graph, more: Mapping[str, Rule] | None = None) -> tuple[n.Network, list[str]]:
-    """The network of a graph, and the operators that are left to torch; `more` adds rules."""
+    """Translates a graph; also returns the operators left to torch; `more` adds rules."""
     from .layers import RULES as LAYERS
     from .maps import RULES as MAPS
     from .moves import RULES as MOVES
@@ -262,7 +262,7 @@ def _run(
     constants: frozenset[fx.Node],
     *values: Any,
 ) -> Any:
-    """What torch makes of these values."""
+    """What torch computes from these values."""
     given = dict(zip(reads, values, strict=True))
 
     def value(read: fx.Node) -> Any:
@@ -295,7 +295,7 @@ def _shape(value: Tensor) -> tuple[int, ...]:
 
 
 def _by_name(node: fx.Node, schema: Any) -> dict[str, Any]:
-    """The arguments of an operator, those left out too."""
+    """All arguments of an operator, those with defaults included."""
     defaults = {one.name: one.default_value for one in schema.arguments if one.has_default_value()}
     given = dict(zip((one.name for one in schema.arguments), node.args, strict=False))
     return {**defaults, **given, **node.kwargs}

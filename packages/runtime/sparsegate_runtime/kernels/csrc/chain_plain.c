@@ -3,6 +3,7 @@
 #define NAME(x) x##_plain
 #define TARGET
 #define MAX_TILE 6
+#define PIECE 4
 #define LARGER(one, two) sg_larger(one, two)
 #define STORE_FIRST(to, vector, count) memcpy(to, &(vector), (size_t)(count) * sizeof(float))
 
