@@ -193,7 +193,7 @@ def _sizes(
 def _positions(
     level: Any, count: int, size: int, most: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """For every position of a level: which position of the levels before it is within, and where."""
+    """For every position of a level: the position before that it is within, and its place there."""
     if level.Format() != CSR:
         if level.DenseSize() != size or count * size > most:
             raise ValueError("a dense dimension has another size")
