@@ -47,7 +47,7 @@ class Penalty:
     """Price of weights, in nats: what a fully open network adds to the loss (paper: lambda2)."""
 
     bimodal: float = 0.0
-    """Price of undecided gates: four times what gates that are all 0.5 add (paper: lambda1)."""
+    """Price of undecided gates, in nats: gates that are all 0.5 add a quarter (paper: lambda1)."""
 
     per: Literal["network", "layer"] = "network"
     """One mean over all gates, or a sum of one mean per layer, which prices small layers more."""

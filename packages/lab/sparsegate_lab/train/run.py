@@ -63,10 +63,10 @@ class Run(Generic[AnyMethod]):
     """Fraction of training over which the learning rate rises from zero."""
 
     clip: float = 0.0
-    """Maximum norm of the gradients of all weights; 0: they are not clipped."""
+    """Largest norm of the gradients of all weights; 0: no clipping."""
 
     label_smoothing: float = 0.0
-    """Label smoothing: share of every label that is spread evenly over all classes."""
+    """Label smoothing: fraction of each label that is spread over all classes."""
 
     stop: Stop = dataclasses.field(default_factory=Stop)
     """When training may end before its last epoch."""
@@ -96,7 +96,7 @@ class Run(Generic[AnyMethod]):
     """What to do with a photograph that cannot be decoded."""
 
     seed: int = 0
-    """Where all randomness comes from."""
+    """Seed of all random numbers."""
 
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"
     """Type of the forward and backward pass; weights and gates stay in fp32. fp16 needs a GPU."""

@@ -34,10 +34,10 @@ class Target:
     """
 
     keep: float | None = None
-    """Fraction of the gated weights that is left, such as 0.01."""
+    """Fraction of the gated weights to keep, such as 0.01."""
 
     weights: int | None = None
-    """Number of gated weights that is left."""
+    """Number of gated weights to keep."""
 
     max_drop: float | None = None
     """As few weights as cost at most this many points of validation accuracy."""
@@ -46,13 +46,13 @@ class Target:
     """Largest size of the network's .sg file, in bytes."""
 
     price: float | None = None
-    """A price to hold, in nats, whatever it leaves: roughly repeats the run that found it."""
+    """A fixed price, in nats, whatever size it leads to: roughly repeats an earlier run."""
 
     path: tuple[float, ...] | None = None
     """Prices in nats, evenly spaced from `begin` to `freeze`: closely repeats a run."""
 
     baseline: float | None = None
-    """For max_drop: dense accuracy in per cent; the command measures it if not given."""
+    """For max_drop: dense accuracy in percent; the command measures it if not given."""
 
     begin: float = 0.15
     """Fraction of training in which all gates are frozen and the gradients' scale is measured."""
