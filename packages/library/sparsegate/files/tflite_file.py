@@ -95,7 +95,7 @@ def _model(path: Path, content: bytes) -> Any:
 
 def _constants(model: Any, most: int) -> list[Constant]:
     """The tensors with values; no table can have more entries than the file has bytes."""
-    found = []
+    found: list[Constant] = []
     for part in range(_checked(model.SubgraphsLength(), most)):
         graph = model.Subgraphs(part)
         for index in range(_checked(graph.TensorsLength(), most)):
