@@ -2,9 +2,9 @@
 
     python benchmarks/rate_search.py --data DATA --looks LOOKS.jsonl --out results/rate-search.json
 
-DATA is a folder with the idx files of Fashion-MNIST. A line of LOOKS is a `Look` as JSON. Looks that are
-in OUT already are not made again. Settings are chosen by the validation split: the last 5,000
-training images.
+DATA is a folder with the idx files of Fashion-MNIST. A line of LOOKS is a `Look` as JSON. Looks
+that are in OUT already are not made again. Settings are chosen by the validation split: the last
+5,000 training images.
 """
 
 from __future__ import annotations

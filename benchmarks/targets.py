@@ -1,7 +1,7 @@
 """Trains networks with nothing but a target and records whether each was met: python benchmarks/targets.py lenet300.
 
-One part of results/targets.json for every network, data and number of epochs; the file counts the targets of all of
-them. Runs that have ended are not trained again.
+One part of results/targets.json for every network, data and number of epochs; the file counts the
+targets of all of them. Runs that have ended are not trained again.
 """
 
 from __future__ import annotations
