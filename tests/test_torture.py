@@ -26,7 +26,7 @@ def test_some_cases_of_an_attack_find_nothing(name, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["networks", "flips", "kills", "disks", "commands"])
+@pytest.mark.parametrize("name", ["networks", "sgn", "flips", "kills", "disks", "commands"])
 def test_a_slow_attack_finds_nothing(name, tmp_path):
     seen = []
     for _, outcome in outcomes(name, ATTACKS[name], 0, 0, 20):
