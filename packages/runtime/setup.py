@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -12,6 +13,7 @@ DIRECT = Path("sparsegate_runtime/kernels/cpython")  # needs Python's headers
 SOURCES, HEADERS = (sorted(str(path) for path in FOLDER.glob(ending)) for ending in ("*.c", "*.h"))
 FLAGS = ["-std=c11", "-O3", "-ffp-contract=fast", "-Wno-psabi", "-fvisibility=hidden"]
 OPENMP = ["-fopenmp"]
+STRIPPED = ["-s"] if sys.platform == "linux" else []  # symbols would double the wheel
 
 
 class BuildKernels(build_ext):
@@ -22,11 +24,11 @@ class BuildKernels(build_ext):
         if ext is direct:
             ext.extra_compile_args = FLAGS
             return super().build_extension(ext)
-        ext.extra_compile_args, ext.extra_link_args = FLAGS + OPENMP, OPENMP
+        ext.extra_compile_args, ext.extra_link_args = FLAGS + OPENMP, OPENMP + STRIPPED
         try:
             super().build_extension(ext)
         except Exception:
-            ext.extra_compile_args, ext.extra_link_args = FLAGS, []
+            ext.extra_compile_args, ext.extra_link_args = FLAGS, STRIPPED
             super().build_extension(ext)
 
     def get_export_symbols(self, ext: Extension) -> list[str]:
