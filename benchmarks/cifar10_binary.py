@@ -2,7 +2,8 @@
 
     python benchmarks/cifar10_binary.py FOLDER/cifar10 data/cifar10 --tool FOLDER/tools/medxz.py
 
-The folder has train_0.medxz, train_1.medxz, test.medxz and labels.npz; the tool is the Python file that unpacks them.
+The folder has train_0.medxz, train_1.medxz, test.medxz and labels.npz; the tool is the Python file
+that unpacks them.
 """
 
 from __future__ import annotations

@@ -70,13 +70,19 @@ def main() -> None:
 
 
 def recorded(path: Path) -> dict[str, Record]:
-    """The records of a study by the name that their run has today; none if there is no study yet."""
+    """The records of a study by the name that their run has today.
+
+    None if there is no study yet.
+    """
     records = Study.load(path).records if path.exists() else ()
     return {Run.from_json(record.run).name: record for record in records}
 
 
 def trained(tasks: Iterable[Task], processes: int) -> Iterator[tuple[str, Record]]:
-    """The records of runs as they end, with their recipes' names; those that have not ended in time are left out."""
+    """The records of runs as they end, with their recipes' names.
+
+    Those that have not ended in time are left out.
+    """
     with get_context("spawn").Pool(processes) as pool:
         for made in pool.imap_unordered(_train, tasks):
             if isinstance(made, str):

@@ -1,6 +1,7 @@
 """How many dead inner channels, heads and hidden units `shrink` cuts: a third of each is dead, in two ways.
 
-`silent`: what computes them gives nothing. `unread`: nothing reads them. Writes results/dead-channels.json.
+`silent`: what computes them gives nothing. `unread`: nothing reads them. Writes
+results/dead-channels.json.
 """
 
 from __future__ import annotations

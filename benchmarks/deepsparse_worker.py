@@ -1,7 +1,8 @@
 """Runs DeepSparse, in an environment of its own, for a benchmark that asks over a pipe.
 
-Every line on stdin is a JSON object, every answer one on stdout. {"load": ONNX file, "input": .npy, "threads": n,
-"output": .npy to write} prepares an engine and runs it once; {"time": n} answers with the seconds of n calls.
+Every line on stdin is a JSON object, every answer one on stdout. {"load": ONNX file, "input": .npy,
+"threads": n, "output": .npy to write} prepares an engine and runs it once; {"time": n} answers with
+the seconds of n calls.
 """
 
 from __future__ import annotations

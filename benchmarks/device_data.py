@@ -3,8 +3,9 @@
     python benchmarks/device_data.py pack SOURCE PIECES          # here: PIECES/0/data.tar, PIECES/1/data.tar, ...
     python benchmarks/device_data.py unpack PIECES/0 TARGET      # there, once for every piece, in any order
 
-When the last piece has come, TARGET gets imagenette/ (train, val), cifar10/ (binary files) and the convolutions of
-AlexNet and VGG-16 with torchvision's names. TARGET must be a folder that the next transfer leaves alone.
+When the last piece has come, TARGET gets imagenette/ (train, val), cifar10/ (binary files) and the
+convolutions of AlexNet and VGG-16 with torchvision's names. TARGET must be a folder that the next
+transfer leaves alone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Makes idx files of the 1,797 small digits in scikit-learn's wheel: python benchmarks/digits_idx.py WHEEL FOLDER.
 
-They serve as data on which no setting was chosen. `pip download --no-deps scikit-learn` gets the wheel; the digits are
-scanned ones of 8 by 8 pixels (Alpaydin and Kaynak, 1998), written here as 28 by 28. The last 397 are the test.
+They serve as data on which no setting was chosen. `pip download --no-deps scikit-learn` gets the
+wheel; the digits are scanned ones of 8 by 8 pixels (Alpaydin and Kaynak, 1998), written here as 28
+by 28. The last 397 are the test.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """What gates cost, and what the loop costs: epochs of LeNet-5, interleaved, as medians of ratios.
 
-Four ways to train the same network for one epoch, with the same batches and one look at the validation split: a loop
-written by hand in plain PyTorch, our loop with the dense method, our loop with gates that are all open at first, and
-with gates of which half are closed, so that the masks are mixed as they are later in training.
+Four ways to train the same network for one epoch, with the same batches and one look at the
+validation split: a loop written by hand in plain PyTorch, our loop with the dense method, our loop
+with gates that are all open at first, and with gates of which half are closed, so that the masks
+are mixed as they are later in training.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """How long exhibits take from nothing on two cores: python benchmarks/exhibit_time.py lambda-table --folder EMPTY.
 
-Two processes of one thread each, no record but those in the folder. It may be stopped by --limit and called again: the
-seconds of every call are added, the last one writes the result. With --epochs, for an exhibit of long runs, only so
-many epochs of one run are trained, in both processes at once, and the rest is reckoned. With --records nothing is
-trained: whole runs of the same kind that were made on this machine, two at a time, say how long one takes.
+Two processes of one thread each, no record but those in the folder. It may be stopped by --limit
+and called again: the seconds of every call are added, the last one writes the result. With
+--epochs, for an exhibit of long runs, only so many epochs of one run are trained, in both processes
+at once, and the rest is reckoned. With --records nothing is trained: whole runs of the same kind
+that were made on this machine, two at a time, say how long one takes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Trains what exhibits need and keeps their records: python benchmarks/exhibits.py lambda-table --processes 14.
 
-Runs whose records are in the results or in the folder of runs are not made again, so it can be stopped and started.
-With --many, runs that differ in no more than their prices, starts and seeds are trained as one by the batched trainer.
+Runs whose records are in the results or in the folder of runs are not made again, so it can be
+stopped and started. With --many, runs that differ in no more than their prices, starts and seeds
+are trained as one by the batched trainer.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from sparsegate.runtime import interleaved
-from sparsegate_lab.layers import Fastfood
+from sparsegate_lab.layers import FastfoodLayer
 from sparsegate_lab.train import machine, versions
 
 INPUTS, FEATURES = 800, 1024
@@ -45,7 +45,7 @@ def main() -> None:
 def timed(batch: int, seconds: float) -> dict[str, Any]:
     """The three ways on one batch, and how many times as fast the kernel is."""
     dense = nn.Linear(INPUTS, FEATURES)
-    layer, x = Fastfood(dense, features=FEATURES), torch.randn(batch, INPUTS)
+    layer, x = FastfoodLayer(dense, features=FEATURES), torch.randn(batch, INPUTS)
     assert torch.allclose(layer.fused(x), layer.plain(x), atol=1e-4)
     ways = {
         "kernel": lambda: layer.fused(x),

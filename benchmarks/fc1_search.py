@@ -1,7 +1,8 @@
 """Looks for the setting in which the paper's table of lambdas appears: python benchmarks/fc1_search.py.
 
-Members of one network, draw and learning rate are trained as one by the batched trainer, with one seed. What was found
-before is kept, so it can be stopped and started. No test image is read: what counts is sparsity and variance.
+Members of one network, draw and learning rate are trained as one by the batched trainer, with one
+seed. What was found before is kept, so it can be stopped and started. No test image is read: what
+counts is sparsity and variance.
 """
 
 from __future__ import annotations
@@ -138,7 +139,10 @@ def row(name: str, member: Member, last: Any, seconds: float) -> Row:
 
 
 def ranking(rows: list[Row]) -> list[Row]:
-    """Every setting that has all four pairs by both draws: where most agrees first; then the nearest."""
+    """Every setting that has all four pairs by both draws: where most agrees first.
+
+    Then the nearest.
+    """
     found = []
     for key in dict.fromkeys(
         (row["model"], row["start"], row["gate_lr"], row["epochs"]) for row in rows

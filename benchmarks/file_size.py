@@ -1,7 +1,8 @@
 """How large files of both containers are beside their bounds, and how long they take beside dense safetensors.
 
-Sizes: a matrix of 4096 x 4096 at sparsities from 0 to 99.9 %. Times: the 138 million weights of VGG-16, 92.85 % of them
-zero, saved and loaded from a warm disk, interleaved with dense safetensors of the same network; medians.
+Sizes: a matrix of 4096 x 4096 at sparsities from 0 to 99.9 %. Times: the 138 million weights of
+VGG-16, 92.85 % of them zero, saved and loaded from a warm disk, interleaved with dense safetensors
+of the same network; medians.
 """
 
 from __future__ import annotations

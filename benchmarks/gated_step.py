@@ -2,12 +2,13 @@
 
     python benchmarks/gated_step.py --out results/gated-step.json
 
-Both compiled, bfloat16 autocast, channels-last, images of 224 x 224 on the device. Every way is a process of its own,
-so that its peak of memory is its own; they take turns, ten steps at a time, and the ratio is the median of the rounds'
-ratios. *apart* is the plain API (SGD and GateSGD), *together* GatedSGD, *small* GatedSGD with gates in 16 bits.
-*Replayed* is the whole step in a CUDA graph: what it takes when Python costs nothing. The processor's time in the
-optimiser is the median of ten calls, which do not wait for the GPU. Memory is the peak of a step less
-that of the dense one, by gated weight.
+Both compiled, bfloat16 autocast, channels-last, images of 224 x 224 on the device. Every way is a
+process of its own, so that its peak of memory is its own; they take turns, ten steps at a time, and
+the ratio is the median of the rounds' ratios. *apart* is the plain API (SGD and GateSGD),
+*together* GatedSGD, *small* GatedSGD with gates in 16 bits. *Replayed* is the whole step in a CUDA
+graph: what it takes when Python costs nothing. The processor's time in the optimiser is the median
+of ten calls, which do not wait for the GPU. Memory is the peak of a step less that of the dense
+one, by gated weight.
 """
 
 from __future__ import annotations
@@ -112,7 +113,10 @@ def settle() -> None:
 def training(
     way: str, name: str, batch: int, compiled: bool, spent: deque[float]
 ) -> Callable[[], None]:
-    """A training step on a batch that is already there; notes what Python spends in the optimisers, in seconds."""
+    """A training step on a batch that is already there.
+
+    Notes what Python spends in the optimisers, in seconds.
+    """
     torch.manual_seed(0)
     with torch.device(DEVICE):
         model = MODELS[name](num_classes=1000).to(memory_format=torch.channels_last)  # type: ignore[call-overload]

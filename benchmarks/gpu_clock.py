@@ -1,4 +1,7 @@
-"""Microseconds of GPU work, by replaying CUDA graphs; by the clock on the wall where there is no GPU."""
+"""Microseconds of GPU work, by replaying CUDA graphs.
+
+By the clock on the wall where there is no GPU.
+"""
 
 from __future__ import annotations
 

@@ -1,11 +1,12 @@
 """Sparse layers on a GPU: time by graph replay, against cuBLAS, cuSPARSE and cuDNN.
 
-Every time is that of one launch in a graph of many, replayed; contenders take turns; medians. *Cold*: every launch has
-its own copy of the weights, so many that none is in cache. *Warm*: all share one, as in a network that is asked again
-and again. *Alone*: warm, and nobody else comes between the layer and the empty kernel. All but cuSPARSE compute the
-bias. The floor is the larger of an empty kernel's launch, which takes turns with the others, and the time in which the
-packed layer's bytes could be read at the speed of a large kernel's reads and writes. Every graph takes a millisecond or
-has 1,024 launches, so that how it begins and ends hardly counts.
+Every time is that of one launch in a graph of many, replayed; contenders take turns; medians.
+*Cold*: every launch has its own copy of the weights, so many that none is in cache. *Warm*: all
+share one, as in a network that is asked again and again. *Alone*: warm, and nobody else comes
+between the layer and the empty kernel. All but cuSPARSE compute the bias. The floor is the larger
+of an empty kernel's launch, which takes turns with the others, and the time in which the packed
+layer's bytes could be read at the speed of a large kernel's reads and writes. Every graph takes a
+millisecond or has 1,024 launches, so that how it begins and ends hardly counts.
 """
 
 from __future__ import annotations

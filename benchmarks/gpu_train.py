@@ -2,11 +2,12 @@
 
     python benchmarks/gpu_train.py --data data --out results --limit 900
 
-DATA is what `device_data.py unpack` made. Every worker is a process that takes the next run of its network: the dense
-baseline of a seed first, then what begins with it, seed after seed. What would not end within the limit is not begun.
-OUT gets a study of every recipe, with all seeds that have ended so far. Workers come one after the other, unless told
-to come at once. Do not share the GPU by CUDA_MPS_ACTIVE_THREAD_PERCENTAGE: with it, cuBLAS (torch 2.11, H200) gave NaN
-for finite inputs in large layers in bf16.
+DATA is what `device_data.py unpack` made. Every worker is a process that takes the next run of its
+network: the dense baseline of a seed first, then what begins with it, seed after seed. What would
+not end within the limit is not begun. OUT gets a study of every recipe, with all seeds that have
+ended so far. Workers come one after the other, unless told to come at once. Do not share the GPU by
+CUDA_MPS_ACTIVE_THREAD_PERCENTAGE: with it, cuBLAS (torch 2.11, H200) gave NaN for finite inputs in
+large layers in bf16.
 """
 
 from __future__ import annotations
@@ -147,7 +148,10 @@ class Dead(Exception):  # noqa: N818
 
 
 class Limit(Deadline):
-    """Ends a run when the time is over, or when the network has not learned anything for long; says how it goes."""
+    """Ends a run when the time is over, or when the network has not learned anything for long.
+
+    Says how it goes.
+    """
 
     def __init__(self, end: float, name: str) -> None:
         super().__init__(end)
@@ -200,7 +204,10 @@ def work(plan: Plan, task: Task) -> None:
 
 
 def _next(left: list[Job], task: Task) -> Job | None:
-    """The first job whose dense networks are there and that nobody has; those that others have leave the list."""
+    """The first job whose dense networks are there and that nobody has.
+
+    Those that others have leave the list.
+    """
     for job in list(left):
         if job == job.dense or all(each.done(task).exists() for each in job.teachers(task)):
             left.remove(job)
@@ -210,7 +217,10 @@ def _next(left: list[Job], task: Task) -> Job | None:
 
 
 def _do(job: Job, task: Task) -> float:
-    """Trains, and returns the seconds of an epoch; a network that dies gets a smaller learning rate."""
+    """Trains, and returns the seconds of an epoch.
+
+    A network that dies gets a smaller learning rate.
+    """
     torch.compiler.reset()  # it would stop to compile after a few networks of one kind
     for pace in (1.0, 0.3, 0.1):
         run, watch = job.run(task, pace=pace), Limit(task.deadline, f"{job.recipe} {job.seed}")

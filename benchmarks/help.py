@@ -1,8 +1,9 @@
 """Shows whether a teacher and an average of weights help small networks: python benchmarks/help.py.
 
-Every network ends with the same number of weights: without help, with a teacher, with an average, with both. All of one
-kind are trained as one by the batched trainer. Differences are between members of one seed that differ in nothing
-else; the verdict is by validation accuracy. What has ended is not trained again.
+Every network ends with the same number of weights: without help, with a teacher, with an average,
+with both. All of one kind are trained as one by the batched trainer. Differences are between
+members of one seed that differ in nothing else; the verdict is by validation accuracy. What has
+ended is not trained again.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Searches recipes for small LeNets on the validation split: python benchmarks/many_search.py first --out DIR.
 
-The test set is not read here. Every row says what was tried and what came of it; the budget is the sum over all rows.
+The test set is not read here. Every row says what was tried and what came of it; the budget is the
+sum over all rows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Times the batched trainer and compares it with single runs: python benchmarks/many_speed.py --members 32."""
+"""Times the batched trainer and compares it with single runs.
+
+Usage: python benchmarks/many_speed.py --members 32
+"""
 
 from __future__ import annotations
 

@@ -9,14 +9,14 @@ import torch
 from torch.nn import functional as F
 
 from sparsegate_lab.batched import pooled
-from sparsegate_lab.batched.pooled import TILES, Shape, Tile, pooled_conv
+from sparsegate_lab.batched.pooled import TILES, KernelTile, Shape, pooled_conv
 
 MEMBERS, BATCH = 32, 128
 CANDIDATES = {
-    ("forward", False): [Tile(64, 32, 4), Tile(64, 32, 8)],
-    ("forward", True): [Tile(32, 32, 4), Tile(64, 32, 8)],
-    ("weights", False): [Tile(32, 32, 4, 1152)],
-    ("weights", True): [Tile(32, 64, 4, 512), Tile(32, 128, 8, 512)],
+    ("forward", False): [KernelTile(64, 32, 4), KernelTile(64, 32, 8)],
+    ("forward", True): [KernelTile(32, 32, 4), KernelTile(64, 32, 8)],
+    ("weights", False): [KernelTile(32, 32, 4, 1152)],
+    ("weights", True): [KernelTile(32, 64, 4, 512), KernelTile(32, 128, 8, 512)],
 }
 SIZES = {False: (1, 28, 20), True: (20, 12, 50)}
 

@@ -1,4 +1,7 @@
-"""How large a run's page is and how fast it opens: python benchmarks/page_open.py runs/NAME (needs chromium)."""
+"""How large a run's page is and how fast it opens.
+
+Usage: python benchmarks/page_open.py runs/NAME (needs chromium)
+"""
 
 from __future__ import annotations
 
@@ -59,7 +62,10 @@ def main() -> None:
 
 
 def opened(page: Path) -> tuple[list[float], list[float], str]:
-    """Seconds until the page is loaded and until something is seen, each time in a new context; and the browser."""
+    """Seconds until the page is loaded and until something is seen, each time in a new context.
+
+    And the browser.
+    """
     from playwright.sync_api import sync_playwright
 
     found: list[Any] = []

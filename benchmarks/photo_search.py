@@ -2,8 +2,8 @@
 
     python benchmarks/photo_search.py alexnet-start vgg16-34x --data data --out photograph-search.json
 
-DATA is what `device_data.py unpack` made. A group is trained in one process, one setting after the other; its dense
-network comes first, if it is not there yet. The test set is not looked at.
+DATA is what `device_data.py unpack` made. A group is trained in one process, one setting after the
+other; its dense network comes first, if it is not there yet. The test set is not looked at.
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ class Trial:
     lr: float
     clip: float = 1.0
     start: Literal["graded", "listen", "closed"] = "graded"
-    """Gates' places from the weights, or from the loss; or 95 % of them closed, as the paper does it."""
+    """Gates' places from the weights, or from the loss.
+
+    Or 95 % of them closed, as the paper does it.
+    """
     fade: bool = True
     connected: bool = False
     """Only fully connected layers have gates."""

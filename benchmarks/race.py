@@ -2,8 +2,9 @@
 
 python benchmarks/race.py [--only NAME ...] [--batches 1 16] [--threads 1] [--deepsparse PATH/bin/python] [--out FILE]
 
-Writes results/zoo.json and a picture next to it. An engine that fails, or gives something else, is a result too. Run it
-alone on the machine. DeepSparse needs an environment of its own; see benchmarks/cpu_speed.py.
+Writes results/zoo.json and a picture next to it. An engine that fails, or gives something else, is
+a result too. Run it alone on the machine. DeepSparse needs an environment of its own; see
+benchmarks/cpu_speed.py.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     python benchmarks/rate_search.py --data DATA --looks LOOKS.jsonl --out results/rate-search.json
 
-DATA is a folder with the idx files of Fashion-MNIST. A line of LOOKS is a `Look` as JSON. Looks that are
-in OUT already are not made again. Settings are chosen by the validation split: the last 5,000
-training images.
+DATA is a folder with the idx files of Fashion-MNIST. A line of LOOKS is a `Look` as JSON. Looks
+that are in OUT already are not made again. Settings are chosen by the validation split: the last
+5,000 training images.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from torch import nn
 from torch.nn import functional as F
 
 import sparsegate as sg
-from sparsegate.gates import gated_weights, graded_
+from sparsegate.gates import gated_weights
 from sparsegate.schedule import Gradual
 from sparsegate_lab.data import Split, load_data
-from sparsegate_lab.layers import SCORES, add_masks, apply_masks_, cut_to_, lamp, masks
+from sparsegate_lab.layers import SCORES, add_masks, apply_masks_, cut_to_, masks
 from sparsegate_lab.models import SmallCNN
 from sparsegate_lab.train import machine, versions
 from sparsegate_runtime.atomic import write_atomically
@@ -49,10 +49,6 @@ class Look:
     lr: float = 3e-3
     target: dict[str, Any] = field(default_factory=dict)
     """Settings of the target, other than keep."""
-    start: str = ""
-    """For gates: lamp starts open gates in the order of LAMP scores when the dense phase ends."""
-    anchor: float = 0.0
-    """For gates: how far open gates go towards their LAMP score, every ten steps."""
     to_closed: float = 0.0
     """For gates: factor on the gradients of weights whose gates are closed."""
     weights: str = ""
@@ -173,8 +169,6 @@ def gated(look: Look, model: nn.Module, steps: int) -> Step:
     sg.gate(model)
     gates = sg.GateSGD(model, target=sg.Target(keep=look.keep, **look.target), steps=steps)
     step = adamw(look, list(sg.weights(model)), steps)
-    plan: Any = gates.plan
-    started = [not (look.start or look.anchor)]
 
     def after(progress: float) -> None:
         if look.to_closed:
@@ -182,24 +176,8 @@ def gated(look: Look, model: nn.Module, steps: int) -> Step:
         step()
         gates.step()
         gates.zero_grad()
-        if plan.frozen or plan.is_dense:
-            return
-        if not started[0]:
-            order_(model, share=1.0)
-            started[0] = True
-        elif look.anchor and plan.done % 10 == 0:
-            order_(model, share=look.anchor)
 
     return after
-
-
-@torch.no_grad()
-def order_(model: nn.Module, *, share: float) -> None:
-    """Moves open gates by this share of the way to their LAMP scores."""
-    for gate, weight in zip(sg.gates(model).values(), gated_weights(model), strict=True):
-        wanted = graded_(lamp(weight))
-        value = gate.gate
-        value.copy_(torch.where(value > 0.5, value + share * (wanted - value), value))
 
 
 @torch.no_grad()

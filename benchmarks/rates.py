@@ -1,8 +1,9 @@
 """Accuracy over rate, from the studies at several rates: python benchmarks/rates.py --out results/rates.json.
 
-A row for every study, beside the dense baseline of the same seeds; `lost` is the mean over seeds of what each lost on
-the test set against the dense network that it began with. A study whose dense networks are not those of the baseline
-has them in a folder `dense` beside it: trained again with the same seed they are not quite the same.
+A row for every study, beside the dense baseline of the same seeds; `lost` is the mean over seeds of
+what each lost on the test set against the dense network that it began with. A study whose dense
+networks are not those of the baseline has them in a folder `dense` beside it: trained again with
+the same seed they are not quite the same.
 """
 
 from __future__ import annotations

@@ -134,7 +134,10 @@ def slow(
     gates: dict[str, Any] | None = None,
     shift: int = 1,
 ) -> Member:
-    """A LeNet-5 of the fourth round, in which the number of open gates follows a path; seeds of no other round."""
+    """A LeNet-5 of the fourth round, in which the number of open gates follows a path.
+
+    Seeds of no other round.
+    """
     price = {861: 30.0, 1435: 15.0}[most]
     return small(
         price, most, gates={**SLOW, **(gates or {})}, late=late, shift=shift, seed=seed, epochs=300

@@ -1,4 +1,7 @@
-"""Trains a recipe with several seeds and writes the study: python benchmarks/seeds.py lenet5-method1 --seeds 0 1 2."""
+"""Trains a recipe with several seeds and writes the study.
+
+Usage: python benchmarks/seeds.py lenet5-method1 --seeds 0 1 2
+"""
 
 from __future__ import annotations
 

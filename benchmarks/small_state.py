@@ -2,9 +2,10 @@
 
     python benchmarks/small_state.py --processes 9 --out results/small-state.json
 
-The recipe is `lenet5-demo`; only `update` differs: weights and gates by two optimisers (apart), by one in one pass
-(together), or by one with the small state (small). A pair has the same seed, so the same images in the same order. On a
-CPU the first two are equal to the last bit. Runs that have ended are not trained again.
+The recipe is `lenet5-demo`; only `update` differs: weights and gates by two optimisers (apart), by
+one in one pass (together), or by one with the small state (small). A pair has the same seed, so the
+same images in the same order. On a CPU the first two are equal to the last bit. Runs that have
+ended are not trained again.
 """
 
 from __future__ import annotations

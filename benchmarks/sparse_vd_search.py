@@ -1,7 +1,7 @@
 """Searches settings of sparse_vd for LeNet-5 on the validation split: python benchmarks/sparse_vd_search.py.
 
-The test set is not read here. When every setting has been tried, the best of those that are small enough are tried
-with other seeds, until the time is up.
+The test set is not read here. When every setting has been tried, the best of those that are small
+enough are tried with other seeds, until the time is up.
 """
 
 from __future__ import annotations

@@ -32,7 +32,10 @@ class Case:
     batches: tuple[int, ...] = BATCHES
     threads: int = 1
     whole: bool = False
-    """A large network, whose kernels are chosen at the first two batches; the nearest serve the others."""
+    """A large network, whose kernels are chosen at the first two batches.
+
+    The nearest serve the others.
+    """
     engines: tuple[str, ...] = ENGINES
     """Beside which ours is timed, where they are installed."""
     hard_wired: bool = False

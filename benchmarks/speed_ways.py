@@ -85,7 +85,10 @@ class DeepSparse:
         self._folder = tempfile.TemporaryDirectory()
 
     def prepare(self, model: nn.Module, x: Tensor, *, threads: int) -> Way:
-        """An engine for the batch of x; the file is written with a batch of one, which it changes."""
+        """An engine for the batch of x.
+
+        The file is written with a batch of one, which it changes.
+        """
         onnx, given, wanted = (
             Path(self._folder.name) / name for name in ("network.onnx", "x.npy", "y.npy")
         )

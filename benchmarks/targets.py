@@ -1,7 +1,7 @@
 """Trains networks with nothing but a target and records whether each was met: python benchmarks/targets.py lenet300.
 
-One part of results/targets.json for every network, data and number of epochs; the file counts the targets of all of
-them. Runs that have ended are not trained again.
+One part of results/targets.json for every network, data and number of epochs; the file counts the
+targets of all of them. Runs that have ended are not trained again.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from sparsegate_lab.train import Run, train
 
 KEEPS = (0.003, 0.01, 0.05, 0.2)
 OTHERS: dict[str, Any] = {"max_drop": 0.3, "bytes": 12_000, "weights": 3000}  # longest first
+TRAVEL = 10.0  # a price can be held only if gates move by it rather than start in an order
 CLOSE = 0.005  # of the asked weights
 AGAIN = ("price", "path")
 
@@ -76,8 +77,12 @@ def parse(words: list[str] | None = None) -> argparse.Namespace:
 
 def plan(options: argparse.Namespace) -> list[Run[LearnedGates]]:
     """The runs: others first, since they take longest."""
-    others = [(options.seeds[0], Target(**{name: OTHERS[name]})) for name in options.others]
-    keeps = [(seed, Target(keep=keep)) for seed in options.seeds for keep in options.keeps]
+    others = [
+        (options.seeds[0], Target(**{name: OTHERS[name]}, travel=TRAVEL)) for name in options.others
+    ]
+    keeps = [
+        (seed, Target(keep=keep, travel=TRAVEL)) for seed in options.seeds for keep in options.keeps
+    ]
     run = Run(model=options.model, data=options.data, epochs=options.epochs)
     return [
         dataclasses.replace(run, seed=seed, method=LearnedGates(target=target))

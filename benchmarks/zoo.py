@@ -1,7 +1,8 @@
 """Networks of the kinds that people deploy, by name, with inputs and a fraction of zeros.
 
-Weights are random; what counts is shapes and speed. Those of the transformers library need it to be installed. A face
-detector with its own zeros takes part where the folder `../shared/zoo` holds its weights.
+Weights are random; what counts is shapes and speed. Those of the transformers library need it to be
+installed. A face detector with its own zeros takes part where the folder `../shared/zoo` holds its
+weights.
 """
 
 from __future__ import annotations
@@ -47,7 +48,10 @@ class Case:
 
 
 def pruned(model: nn.Module, zeros: float) -> nn.Module:
-    """Sets the smallest weights of each matrix and kernel to zero; embeddings and depthwise kernels stay whole."""
+    """Sets the smallest weights of each matrix and kernel to zero.
+
+    Embeddings and depthwise kernels stay whole.
+    """
     whole = {
         id(module.weight)
         for module in model.modules()

@@ -83,7 +83,10 @@ def mobile(
     act: Activation,
     gate: Callable[[Tensor], Tensor] | None = None,
 ) -> nn.Sequential:
-    """Inverted bottlenecks; a row is how often, by how much wider, to what, taps and first stride."""
+    """Inverted bottlenecks.
+
+    A row is how often, by how much wider, to what, taps and first stride.
+    """
     ins, layers = stem, [conv(3, stem, 3, 2, act=act)]
     for count, wider, outs, taps, first in rows:
         for index in range(count):

@@ -32,7 +32,10 @@ def as_idx() -> Callable[[torch.Tensor], bytes]:
 def digits(
     tmp_path_factory: pytest.TempPathFactory, as_idx: Callable[[torch.Tensor], bytes]
 ) -> Path:
-    """1,000 training and 200 test digits of MNIST as plain idx files; do not change them, copy them."""
+    """1,000 training and 200 test digits of MNIST as plain idx files.
+
+    Do not change them, copy them.
+    """
     folder = tmp_path_factory.mktemp("digits")
     _write(folder, "train", mnist().train.part(0, 1000), as_idx)
     _write(folder, "t10k", mnist().test.part(0, 200), as_idx)

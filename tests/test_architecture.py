@@ -53,7 +53,7 @@ def test_no_call_takes_a_packed_tuple(path):
 
 @every_file
 def test_nothing_below_the_command_prints(path):
-    if "cli" not in path.parts and path.stem != "command":
+    if "cli" not in path.parts and path.stem not in ("command", "run_command"):
         calls = [
             node.func
             for node in ast.walk(ast.parse(path.read_text()))

@@ -46,7 +46,10 @@ class Residual(nn.Module):
 
 
 class Networks(Attack):
-    """Draws a network, its sparsity, its batch and the kernel; compares with float64 and with itself."""
+    """Draws a network, its sparsity, its batch and the kernel.
+
+    Compares with float64 and with itself.
+    """
 
     title = "drawn networks against float64, with hostile neighbours in the batch"
     share = 4.0

@@ -81,7 +81,10 @@ def killed(child: int, seconds: float, ready: Callable[[], bool], number: int) -
 
 
 def problems(done: Ended) -> str:
-    """What is wrong with how a command has ended: a traceback, a hang or a crash; empty if nothing."""
+    """What is wrong with how a command has ended: a traceback, a hang or a crash.
+
+    Empty if nothing.
+    """
     if done.status == -1000:
         return "hangs"
     if done.status < 0 and -done.status not in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT):

@@ -1,4 +1,7 @@
-"""Writes a page that shows the circuits of a sparse transformer: python page.py circuits.sg TEXT."""
+"""Writes a page that shows the circuits of a sparse transformer.
+
+Usage: python page.py circuits.sg TEXT
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Compiles gated models as one graph each and prints, as JSON, how far they are from eager.
 
-A process of its own, because torch.compile cannot trace the checks of signatures that the tests install.
+A process of its own, because torch.compile cannot trace the checks of signatures that the tests
+install.
 """
 
 import copy

@@ -1,6 +1,7 @@
 """Compiles Triton's kernels for a Hopper GPU, which need not be there, in every storage of the weights.
 
-A process of its own: the tests run the kernels in Triton's interpreter, which takes what the compiler refuses.
+A process of its own: the tests run the kernels in Triton's interpreter, which takes what the
+compiler refuses.
 """
 
 import sys

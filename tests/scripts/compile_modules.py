@@ -1,4 +1,7 @@
-"""Compiles models with sparse layers, in one graph each; runs in a process without the checks of shapes."""
+"""Compiles models with sparse layers, in one graph each.
+
+Runs in a process without the checks of shapes.
+"""
 
 from __future__ import annotations
 

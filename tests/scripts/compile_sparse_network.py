@@ -1,6 +1,7 @@
 """Compiles code around sparse networks as one graph each and prints, as JSON, how far it is from eager.
 
-A process of its own, because torch.compile cannot trace the checks of signatures that the tests install.
+A process of its own, because torch.compile cannot trace the checks of signatures that the tests
+install.
 """
 
 import json

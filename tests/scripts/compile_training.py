@@ -1,6 +1,7 @@
 """Trains a dense network and a sparse one with it as teacher, compiled and not, and writes their losses as JSON.
 
-A process of its own, because torch.compile cannot trace the checks of signatures that the tests install.
+A process of its own, because torch.compile cannot trace the checks of signatures that the tests
+install.
 """
 
 import dataclasses

@@ -1,6 +1,7 @@
 """Runs sparse networks on a GPU: prints what was chosen, and fails if an output is far from the dense model's.
 
-A process of its own, because Triton compiles the kernels without the checks of signatures that the tests install.
+A process of its own, because Triton compiles the kernels without the checks of signatures that the
+tests install.
 """
 
 import sys
@@ -23,7 +24,10 @@ def emptied(model: nn.Module, keep: float) -> nn.Module:
 
 
 def check(name: str, model: nn.Module, x: Tensor) -> None:
-    """Every kernel gives the model's outputs, in float64, up to rounding; so does a graph that is replayed."""
+    """Every kernel gives the model's outputs, in float64, up to rounding.
+
+    So does a graph that is replayed.
+    """
     model, x = model.to(x.dtype), x.cuda()
     wanted = model.double()(x.double())
     model.to(x.dtype)

@@ -28,7 +28,7 @@ from sparsegate.integrations import from_hub, push_to_hub
 from sparsegate.moving_average import MovingAverage
 from sparsegate.optimizers import GatedAdamW, GatedSGD, GateSGD
 from sparsegate.price import Penalty
-from sparsegate.runtime import SparseNetwork, sparse
+from sparsegate.runtime import SavedNetwork, SparseNetwork, save_network, sparse
 from sparsegate.schedule import cosine, ramp
 from sparsegate.target import Found, Target, UnreachableTarget
 from sparsegate_runtime.version import VERSION as __version__
@@ -50,6 +50,7 @@ __all__ = [
     "Packed",
     "Penalty",
     "Sample",
+    "SavedNetwork",
     "Select",
     "SparseNetwork",
     "Target",
@@ -70,6 +71,7 @@ __all__ = [
     "quantise_",
     "ramp",
     "remove_dead_paths",
+    "save_network",
     "shrink",
     "sparse",
     "to_c",

@@ -5,7 +5,7 @@ import torch
 
 from sparsegate_lab.batched import Late, ManyLoop, Member
 from sparsegate_lab.batched.schedule_table import knob_table
-from sparsegate_lab.batched.update import Rates, Stacked, move_
+from sparsegate_lab.batched.update import ManyRates, Stacked, move_
 from sparsegate_lab.data import load_data
 from sparsegate_lab.methods import LearnedGates
 from sparsegate_lab.train import Run
@@ -38,7 +38,7 @@ def test_the_learning_rate_rises_at_first_if_asked():
 def test_the_size_of_gradients_is_unknown_until_steps_adapt():
     # The kernel of a GPU does not know it either: a member is the same on both.
     each = Stacked(torch.ones(1, 2), torch.zeros(1, 2), square=torch.zeros(1, 2))
-    move_(each, torch.ones(1, 2), Rates(*torch.zeros(len(Rates._fields), 1)))
+    move_(each, torch.ones(1, 2), ManyRates(*torch.zeros(len(ManyRates._fields), 1)))
     assert not each.square.any()
 
 
@@ -71,11 +71,11 @@ def test_steps_that_adapt_are_those_of_adam():
         adam.step()
         sgd.step()
         # Adam corrects its mean gradient, too; here that is left to the learning rate.
-        rates = dict.fromkeys(Rates._fields, torch.zeros(2))
+        rates = dict.fromkeys(ManyRates._fields, torch.zeros(2))
         rates["momentum"] = torch.tensor([0.9, 0.9])
         rates["lr"] = torch.tensor([0.01 / (1 - 0.9**step), 0.01])
         rates["adapt"] = torch.tensor([1 / (1 - 0.999**step), 0.0])
-        move_(each, grad, Rates(**rates))
+        move_(each, grad, ManyRates(**rates))
     torch.testing.assert_close(each.weight, torch.stack([one.detach() for one in alone]))
 
 
@@ -90,7 +90,9 @@ def test_steps_that_adapt_are_those_of_adam():
     ],
 )
 def test_settings_that_make_no_sense_are_refused(wrong):
-    with pytest.raises(ValueError, match=r"learning rate|lr is above zero|warmup is a fraction"):
+    with pytest.raises(
+        ValueError, match=r"learning rate|lr is (finite and )?above zero|warmup is a fraction"
+    ):
         Late(**wrong)
 
 

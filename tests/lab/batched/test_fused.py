@@ -5,7 +5,7 @@ from importlib.util import find_spec
 import pytest
 import torch
 
-from sparsegate_lab.batched.update import Rates, Stacked, move_, move_fused_
+from sparsegate_lab.batched.update import ManyRates, Stacked, move_, move_fused_
 
 pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
 SHAPE = (3, 7, 200)
@@ -39,7 +39,7 @@ def stacked(gated, sampled, tilted, averaged, adapted):
 )
 def test_everything_moves_alike(kinds):
     one, other = stacked(*kinds), stacked(*kinds)
-    grad, rates = torch.randn(*SHAPE), Rates(*(torch.rand(3) for _ in range(8)))
+    grad, rates = torch.randn(*SHAPE), ManyRates(*(torch.rand(3) for _ in range(8)))
     rates.adapt[1] = 0.0  # one member among others whose steps do not adapt
     move_(one, grad, rates)
     move_fused_(other, grad, rates)

@@ -26,7 +26,7 @@ GATE_FLAGS = {
     "--graded", "--no-graded", "--fade", "--no-fade",
     "--gate-lr", "--gate-momentum", "--ramp", "--freeze", "--update", "--target.keep", "--target.weights",
     "--target.max-drop", "--target.bytes", "--target.price", "--target.path", "--target.baseline", "--target.begin",
-    "--target.reach", "--target.freeze", "--target.travel", "--target.evenly",
+    "--target.reach", "--target.freeze", "--target.travel", "--target.grade", "--target.evenly",
     "--target.listen", "--target.no-listen", "--target.fall",
 }  # fmt: skip
 

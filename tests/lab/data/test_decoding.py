@@ -13,7 +13,7 @@ from PIL import Image
 
 from sparsegate_lab.data import Storing
 from sparsegate_lab.data.cache import load_or_decode
-from sparsegate_lab.data.photos import Source
+from sparsegate_lab.data.photos import PhotoSource
 
 # Workers that take a minute for every photograph, and say when they begin with one.
 SLOW = """
@@ -21,9 +21,9 @@ import sys, time
 from pathlib import Path
 from sparsegate_lab.data import Storing
 from sparsegate_lab.data.cache import load_or_decode
-from sparsegate_lab.data.photos import Source
+from sparsegate_lab.data.photos import PhotoSource
 
-class Slow(Source):
+class Slow(PhotoSource):
     labels = lambda self: [0] * 20
     name = lambda self, place: f"photograph {place}"
     key = lambda self: "twenty photographs"
@@ -35,7 +35,7 @@ load_or_decode(Slow(), Storing(size=4, cache=Path(sys.argv[1])))
 """
 
 
-class Quick(Source):
+class Quick(PhotoSource):
     """The same photographs, by their key."""
 
     def labels(self):
@@ -71,7 +71,10 @@ def test_a_killed_worker_is_told_with_what_may_have_killed_it(tmp_path):
 
 @pytest.fixture
 def killed(tmp_path, environment):
-    """A process that was killed while it decoded; whoever else writes to its output is a worker of its."""
+    """A process that was killed while it decoded.
+
+    Whoever else writes to its output is a worker of its.
+    """
     command = [sys.executable, "-c", SLOW, str(tmp_path)]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "begun\n"

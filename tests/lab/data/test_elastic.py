@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from sparsegate_lab.data import Vary, mnist
+from sparsegate_lab.data import Elastic, mnist
 from sparsegate_lab.data.elastic import KNOTS, PLAIN, TURN
 
 NOTHING = torch.zeros(1, PLAIN + 2 * KNOTS**2)
@@ -19,7 +19,7 @@ def changed(strength=1.0, **numbers):
     for place, name in enumerate(("angle", "tall", "wide", "slant", "down", "right")):
         drawn[0, place] = numbers.get(name, 0.0)
     drawn[0, PLAIN:] = numbers.get("bent", 0.0)
-    return Vary(strength).apply(image, drawn)[0, 0]
+    return Elastic(strength).apply(image, drawn)[0, 0]
 
 
 def centre(image):
@@ -31,7 +31,7 @@ def centre(image):
 def test_zeros_change_nothing():
     images = mnist().train.images[:5]
     torch.testing.assert_close(
-        Vary().apply(images, NOTHING.expand(5, -1)), images.float(), rtol=0.0, atol=0.05
+        Elastic().apply(images, NOTHING.expand(5, -1)), images.float(), rtol=0.0, atol=0.05
     )  # sampled between pixels, whose places are rounded
 
 
@@ -59,9 +59,9 @@ def test_twice_the_strength_goes_twice_as_far():
 
 def test_the_same_generator_draws_the_same_and_levels_stay_levels():
     images = mnist().train.images[:50]
-    drawn = [Vary(2.0).draw(50, torch.Generator().manual_seed(3)) for _ in range(2)]
+    drawn = [Elastic(2.0).draw(50, torch.Generator().manual_seed(3)) for _ in range(2)]
     assert torch.equal(*drawn)
-    made = Vary(2.0).apply(images, drawn[0])
+    made = Elastic(2.0).apply(images, drawn[0])
     assert made.shape == images.shape
     assert made.min() >= 0
     assert made.max() <= 255.01
@@ -69,5 +69,5 @@ def test_the_same_generator_draws_the_same_and_levels_stay_levels():
 
 def test_images_need_not_be_square_or_grey():
     images = torch.full((2, 3, 10, 16), 100.0)
-    made = Vary().apply(images, Vary().draw(2, torch.Generator().manual_seed(0)))
+    made = Elastic().apply(images, Elastic().draw(2, torch.Generator().manual_seed(0)))
     torch.testing.assert_close(made[:, :, 3:-3, 3:-3], images[:, :, 3:-3, 3:-3])

@@ -4,12 +4,12 @@ import pytest
 import torch
 from torch import nn
 
-from sparsegate_lab.layers import Acdc, Cosine
+from sparsegate_lab.layers import AcdcLayer, Cosine
 
 
 def acdc(inputs, out, **settings):
     torch.manual_seed(0)
-    return Acdc(nn.Linear(inputs, out), **settings)
+    return AcdcLayer(nn.Linear(inputs, out), **settings)
 
 
 @torch.no_grad()
@@ -52,9 +52,11 @@ def test_the_diagonals_start_near_one():
 
 
 def test_the_same_seed_gives_the_same_permutations():
-    assert torch.equal(Acdc(nn.Linear(8, 8), seed=3).orders, Acdc(nn.Linear(8, 8), seed=3).orders)
+    assert torch.equal(
+        AcdcLayer(nn.Linear(8, 8), seed=3).orders, AcdcLayer(nn.Linear(8, 8), seed=3).orders
+    )
     assert not torch.equal(
-        Acdc(nn.Linear(8, 8), seed=3).orders, Acdc(nn.Linear(8, 8), seed=4).orders
+        AcdcLayer(nn.Linear(8, 8), seed=3).orders, AcdcLayer(nn.Linear(8, 8), seed=4).orders
     )
 
 

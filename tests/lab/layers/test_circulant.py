@@ -4,12 +4,12 @@ import pytest
 import torch
 from torch import nn
 
-from sparsegate_lab.layers import Circulant
+from sparsegate_lab.layers import CirculantLayer
 
 
 def circulant(inputs, out, **settings):
     torch.manual_seed(0)
-    return Circulant(nn.Linear(inputs, out), **settings)
+    return CirculantLayer(nn.Linear(inputs, out), **settings)
 
 
 @pytest.mark.parametrize(("inputs", "out"), [(6, 6), (7, 3), (4, 10), (5, 11)])

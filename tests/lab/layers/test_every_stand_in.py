@@ -7,25 +7,25 @@ import torch
 from torch import nn
 
 from sparsegate_lab.layers import (
-    Acdc,
-    Circulant,
+    AcdcLayer,
+    CirculantLayer,
     Codebook,
-    Fastfood,
+    FastfoodLayer,
     LowRank,
-    Predicted,
+    PredictedLayer,
     Resized,
     StandIn,
-    TensorTrain,
+    TensorTrainLayer,
 )
 
 MAKERS = {
     "LowRank": lambda layer: LowRank(layer, rank=3),
-    "Fastfood": Fastfood,
-    "Acdc": lambda layer: Acdc(layer, depth=3),
+    "Fastfood": FastfoodLayer,
+    "Acdc": lambda layer: AcdcLayer(layer, depth=3),
     "Resized": lambda layer: Resized(layer, by=nn.Linear(32, 10)),
-    "TensorTrain": lambda layer: TensorTrain(layer, modes=3, rank=4),
-    "Circulant": Circulant,
-    "Predicted": lambda layer: Predicted(layer, channels=2, keep=0.5),
+    "TensorTrain": lambda layer: TensorTrainLayer(layer, modes=3, rank=4),
+    "Circulant": CirculantLayer,
+    "Predicted": lambda layer: PredictedLayer(layer, channels=2, keep=0.5),
     "Codebook": lambda layer: Codebook(layer, length=4, num_codes=5),
 }
 every_stand_in = pytest.mark.parametrize("make", MAKERS.values(), ids=list(MAKERS))

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from sparsegate_lab.layers import Fastfood, Hadamard
+from sparsegate_lab.layers import FastfoodLayer, Hadamard
 from sparsegate_runtime.kernels import KERNELS
 
 with_kernels = pytest.mark.skipif(KERNELS is None, reason="kernels not built")
@@ -12,7 +12,7 @@ with_kernels = pytest.mark.skipif(KERNELS is None, reason="kernels not built")
 
 def fastfood(inputs, out, **settings):
     torch.manual_seed(0)
-    return Fastfood(nn.Linear(inputs, out), **settings)
+    return FastfoodLayer(nn.Linear(inputs, out), **settings)
 
 
 def matrix(layer, block):
@@ -57,15 +57,15 @@ def test_it_stores_three_diagonals_and_no_permutation():
 def test_what_is_cut_off_is_not_stored():
     # two full diagonals of 8, five scales; no bias
     torch.manual_seed(0)
-    assert Fastfood(nn.Linear(6, 5, bias=False)).num_values == 8 + 8 + 5
+    assert FastfoodLayer(nn.Linear(6, 5, bias=False)).num_values == 8 + 8 + 5
 
 
 def test_the_same_seed_gives_the_same_permutation_whatever_the_random_state():
     torch.manual_seed(1)
-    one = Fastfood(nn.Linear(8, 8), seed=3)
-    other = Fastfood(nn.Linear(8, 8), seed=3)
+    one = FastfoodLayer(nn.Linear(8, 8), seed=3)
+    other = FastfoodLayer(nn.Linear(8, 8), seed=3)
     assert torch.equal(one.order, other.order)
-    assert not torch.equal(one.order, Fastfood(nn.Linear(8, 8), seed=4).order)
+    assert not torch.equal(one.order, FastfoodLayer(nn.Linear(8, 8), seed=4).order)
 
 
 def test_it_starts_with_outputs_as_large_as_he_starts_them():
@@ -86,7 +86,7 @@ def test_features_below_one_are_refused():
 @pytest.mark.parametrize("has_bias", [True, False])
 @torch.no_grad()
 def test_the_kernel_computes_what_torch_computes(inputs, out, batch, has_bias):
-    layer = Fastfood(nn.Linear(inputs, out, bias=has_bias))
+    layer = FastfoodLayer(nn.Linear(inputs, out, bias=has_bias))
     for each in layer.parameters():
         each.normal_()
     x = torch.randn(*batch, inputs)

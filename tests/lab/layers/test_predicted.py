@@ -6,12 +6,12 @@ import pytest
 import torch
 from torch import nn
 
-from sparsegate_lab.layers import Predicted
+from sparsegate_lab.layers import PredictedLayer
 
 
 def predicted(inputs, out, **settings):
     torch.manual_seed(0)
-    return Predicted(nn.Linear(inputs, out), **settings)
+    return PredictedLayer(nn.Linear(inputs, out), **settings)
 
 
 @torch.no_grad()

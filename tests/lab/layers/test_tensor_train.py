@@ -6,12 +6,12 @@ import pytest
 import torch
 from torch import nn
 
-from sparsegate_lab.layers import TensorTrain
+from sparsegate_lab.layers import TensorTrainLayer
 
 
 def train(inputs, out, **settings):
     torch.manual_seed(0)
-    return TensorTrain(nn.Linear(inputs, out), **settings)
+    return TensorTrainLayer(nn.Linear(inputs, out), **settings)
 
 
 def entry(layer, row, column):

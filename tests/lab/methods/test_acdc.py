@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from sparsegate_lab.layers import Acdc as AcdcLayer
+from sparsegate_lab.layers import AcdcLayer
 from sparsegate_lab.methods import Acdc
 from sparsegate_lab.models import LeNet5
 from sparsegate_lab.train import count_biases, count_layers

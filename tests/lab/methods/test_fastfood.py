@@ -4,8 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from sparsegate_lab.layers import Fastfood as FastfoodLayer
-from sparsegate_lab.layers import Resized
+from sparsegate_lab.layers import FastfoodLayer, Resized
 from sparsegate_lab.methods import Fastfood
 from sparsegate_lab.models import LeNet5, LeNet300
 from sparsegate_lab.train import count_layers

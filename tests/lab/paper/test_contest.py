@@ -1,6 +1,6 @@
 """Methods against learned gates of the same size, by hand."""
 
-from sparsegate_lab.paper.contest import Entry, best_gates, standing
+from sparsegate_lab.paper.contest import Contestant, best_gates, standing
 from sparsegate_lab.record import Layer, Record
 from sparsegate_lab.study import Study
 
@@ -23,7 +23,7 @@ def entry(recipe, kept, tests, validation=99.0, method="magnitude"):
         )
         for seed, test in enumerate(tests)
     ]
-    return Entry(recipe, Study(recipe, "", tuple(records)))
+    return Contestant(recipe, Study(recipe, "", tuple(records)))
 
 
 SMALL = entry("gates-small", 50, [99.2, 99.3], validation=99.1, method="learned_gates")

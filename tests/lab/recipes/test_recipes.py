@@ -208,7 +208,7 @@ def test_the_demo_is_the_shortest_of_the_three_to_begin_with():
 
 def test_the_recipe_for_two_cores_asks_for_a_two_hundredth_and_nothing_else():
     method = RECIPES["lenet5-200x"]().method
-    assert method == LearnedGates(target=Target(weights=430_500 // 200))
+    assert method == LearnedGates(target=Target(weights=430_500 // 200, travel=10.0))
 
 
 LONGER = {

@@ -1,7 +1,7 @@
 """Under bf16 autocast the gates and their gradients stay in float32.
 
-The passes run in a process of their own, this file as a script: some virtual machines advertise AMX without allowing
-it, and oneDNN reads the variable that avoids it only once.
+The passes run in a process of their own, this file as a script: some virtual machines advertise AMX
+without allowing it, and oneDNN reads the variable that avoids it only once.
 """
 
 import json

@@ -136,7 +136,10 @@ def test_two_readers_must_both_have_left_a_unit():
 
 
 def normed(scale: list[float], shift: list[float]) -> nn.Sequential:
-    """Two units, the second constant 1; the norm makes (1 - 3) / 2 = -1 times its scale plus its shift of it."""
+    """Two units, the second constant 1.
+
+    The norm makes (1 - 3) / 2 = -1 times its scale plus its shift of it.
+    """
     model = nn.Sequential(
         linear([[1], [0]], [0, 1]), nn.BatchNorm1d(2, eps=0), nn.ReLU(), linear([[1, 10]], [0])
     )

@@ -101,7 +101,10 @@ def chains(draw: st.DrawFn, whole: bool = False) -> list[ChainLayer]:
 
 @pytest.fixture(scope="session")
 def drawn() -> dict[str, Callable[..., st.SearchStrategy]]:
-    """Strategies by name: a linear layer, a convolution, a chain of both; with `whole` their sums are exact."""
+    """Strategies by name: a linear layer, a convolution, a chain of both.
+
+    With `whole` their sums are exact.
+    """
     return {"linear": linears, "convolution": convolutions, "chain": chains}
 
 

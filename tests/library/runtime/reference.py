@@ -1,4 +1,7 @@
-"""What the kernels in C compute, in float64 and plain Python; each function has the name of its kernel."""
+"""What the kernels in C compute, in float64 and plain Python.
+
+Each function has the name of its kernel.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +93,8 @@ def single_linear(
 def tile(rows: Rows, lanes: int, x: Doubles, first: NDArray[np.int64], bias: Doubles) -> Doubles:
     """The kernel inside the others: from the bias on, every weight adds its input, block after block.
 
-    `x` is [places, images], `first` the place of each tile's first input; the sums are [rows, tiles, images].
+    `x` is [places, images], `first` the place of each tile's first input; the sums are [rows,
+    tiles, images].
     """
     sums = np.broadcast_to(bias[:, None, None], (len(bias), len(first), x.shape[1])).copy()
     for start in rows.start:

@@ -37,7 +37,10 @@ def linear_networks(draw):
 
 @st.composite
 def convolutional_networks(draw, channels=16):
-    """A network of one or two convolutions and the shape of an image; 16 channels suit any kernel."""
+    """A network of one or two convolutions and the shape of an image.
+
+    16 channels suit any kernel.
+    """
     size = draw(st.sampled_from((5, 6, 7, 8, 13, 16)))
     layers = []
     for _ in range(draw(st.integers(1, 2))):

@@ -66,6 +66,7 @@ CASES = {
         IMAGE,
     ),
     "depthwise strided": (nn.Sequential(nn.Conv2d(3, 8, 1), nn.Conv2d(8, 8, 3, 2, 1, groups=8)), IMAGE),
+    "bounded": (nn.Sequential(nn.Conv2d(3, 5, 3, padding=1), nn.Hardtanh(-0.3, 0.2), nn.Conv2d(5, 4, 3, padding=1), nn.ReLU6()), IMAGE),
     "grouped": (nn.Conv2d(6, 8, 3, padding=1, groups=2), (6, 7, 5)),
     "grows": (nn.Sequential(nn.Conv2d(3, 4, 2, padding=2), nn.Conv2d(4, 3, 3, padding=1)), IMAGE),
     "same": (nn.Conv2d(3, 4, (2, 4), padding="same"), IMAGE),
@@ -248,7 +249,7 @@ def test_two_threads_compute_what_one_does(name):
 
 
 SIDE_BY_SIDE = [
-    "conv", "valid", "strided", "stride 3", "dilated", "depthwise", "depthwise strided", "grouped", "grows", "same",
+    "conv", "valid", "bounded", "strided", "stride 3", "dilated", "depthwise", "depthwise strided", "grouped", "grows", "same",
     "padded", "residual block", "excite", "convnext", "dense net", "max pool", "mean pool", "head", "flat", "adaptive",
     "shuffle", "norm first", "sequence", "patches", "functions", "prelu", "attention",
 ]  # fmt: skip
@@ -280,3 +281,14 @@ def test_what_has_no_form_for_images_side_by_side_is_refused():
         model, shape = prepared(name)
         with pytest.raises(UnplannedError, match="side by side"):
             Planned.of(model, torch.randn(16, *shape), side_by_side=True)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("shape", [(1, 6), (40, 6)])
+def test_bounds_cut_the_sums_of_dense_layers_and_keep_nan(shape):
+    model = nn.Sequential(nn.Linear(6, 9), nn.Hardtanh(-0.2, 0.3), nn.Linear(9, 9), nn.ReLU6())
+    x = torch.randn(shape)
+    planned = Planned.of(model.eval(), x)
+    assert torch.allclose(planned([x]), model(x), atol=1e-6)
+    x[0, 0] = float("nan")
+    assert torch.equal(planned([x]).isnan(), model(x).isnan())

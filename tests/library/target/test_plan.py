@@ -1,6 +1,7 @@
 """Training with a target ends on it, in any loop, and can be stopped and resumed at any step."""
 
 import copy
+import math
 import warnings
 from functools import partial
 
@@ -26,6 +27,7 @@ from sparsegate.optimizers import GateSGD
 from sparsegate.price import Penalty
 from sparsegate.target import Target
 from sparsegate.target.goal import falling
+from sparsegate.target.view import GatesView
 
 STEPS = 200  # the four phases end at 30, 120, 160 and 200
 
@@ -239,19 +241,65 @@ def test_a_drop_is_kept_to_with_few_weights(kind, few):
 
 
 def test_a_held_price_leaves_about_what_the_target_that_found_it_left():
-    found = Training(Target(keep=0.1)).run().gates.found
+    found = Training(Target(keep=0.1, travel=10.0)).run().gates.found
     again, free = (Training(Target(price=price)).run().gates.found for price in (found.price, 0.0))
     assert f"Target(price={found.price:.3g}) repeats it" in str(found)
     assert again.price == pytest.approx(found.price)
     assert found.kept / 3 < again.kept < 3 * found.kept < free.kept
 
 
-def test_a_path_that_is_taken_again_leaves_nearly_what_it_left():
-    found = Training(Target(keep=0.1)).run().gates.found
-    again = Training(Target(path=found.path)).run().gates.found
+@pytest.mark.parametrize("travel", [None, 10.0])
+def test_a_path_that_is_taken_again_leaves_nearly_what_it_left(travel):
+    found = Training(Target(keep=0.1, travel=travel)).run().gates.found
+    held = Target(path=found.path, travel=found.travel, grade=found.graded)
+    again = Training(held).run().gates.found
     assert found.kept == 78
     assert again.kept == pytest.approx(78, rel=0.15)
     assert again.path == pytest.approx(found.path, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("target", "travel", "graded"),
+    [
+        ({"keep": 0.05}, 1.0, True),
+        ({"keep": 0.2}, 0.5, True),
+        ({"weights": 5}, math.sqrt(0.05 * 780 / 5), True),
+        ({"weights": 2, "evenly": 1.0}, math.sqrt(0.05 * 780 / 2), True),
+        ({"keep": 0.1, "travel": 3.0}, 3.0, False),
+        ({"keep": 0.1, "travel": 3.0, "grade": True}, 3.0, True),
+        ({"keep": 0.05, "grade": False}, 1.0, False),
+        ({"keep": 0.05, "listen": True}, 1.0, False),
+        ({"price": 0.1}, 10.0, False),
+        ({"path": (0.1, 0.2)}, 10.0, False),
+    ],
+)
+def test_how_far_gates_travel_follows_from_the_weights_that_are_left(target, travel, graded):
+    found = Training(Target(**target)).gates.found
+    assert found.travel == pytest.approx(travel)
+    assert found.graded == graded
+
+
+@pytest.mark.parametrize("kind", [Threshold(), Sample()])
+def test_gates_are_put_in_the_order_of_their_weights_at_begin(kind):
+    model = gate(nn.Linear(40, 20), draw=kind, start=Constant(0.7))
+    gates_before = gates(model)["weight"].gate.detach().clone()
+    optimizer = GateSGD(model, target=Target(keep=0.1, begin=0.002), steps=1000)
+    for _ in range(3):
+        optimizer.zero_grad()
+        model(torch.ones(3, 40)).square().sum().backward()
+        assert torch.equal(gates(model)["weight"].gate, gates_before)
+        optimizer.step()
+    weight = model.parametrizations.weight.original.detach()
+    values = gates(model)["weight"].gate.detach().flatten()
+    pairs = torch.stack([values, weight.abs().log().flatten()])
+    assert (torch.corrcoef(pairs)[0, 1] > 0.9) == (kind == Threshold())
+
+
+def test_gates_with_a_start_of_their_own_keep_it():
+    model = gate(nn.Linear(40, 20), start=LargestWeights(keep=0.2))
+    before = gates(model)["weight"].gate.detach().clone()
+    GatesView(model, None).grade_()
+    assert torch.equal(gates(model)["weight"].gate, before)
 
 
 def test_a_layer_that_would_be_cut_off_keeps_a_weight_and_is_named():

@@ -12,7 +12,7 @@ from torch import Tensor
 from .unfolded import aligned, convolution_precision, folded
 
 
-class Tile(NamedTuple):
+class KernelTile(NamedTuple):
     """How a kernel divides its work."""
 
     rows: int
@@ -26,10 +26,10 @@ class Tile(NamedTuple):
 
 # By what is computed, and whether a position has more than 32 inputs; measured on an H200.
 TILES = {
-    ("forward", False): Tile(64, 32, 8),
-    ("forward", True): Tile(32, 32, 4),
-    ("weights", False): Tile(32, 32, 4, 1152),
-    ("weights", True): Tile(32, 128, 8, 512),
+    ("forward", False): KernelTile(64, 32, 8),
+    ("forward", True): KernelTile(32, 32, 4),
+    ("weights", False): KernelTile(32, 32, 4, 1152),
+    ("weights", True): KernelTile(32, 128, 8, 512),
 }
 
 

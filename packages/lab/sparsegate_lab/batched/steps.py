@@ -13,7 +13,7 @@ from .inputs import Batch, ManyInputs
 from .schedule_table import NUM_KNOBS
 from .stack import Stack
 from .teacher import Opinion
-from .update import Rates, can_fuse, move_, move_fused_
+from .update import ManyRates, can_fuse, move_, move_fused_
 
 WARM_UP = 3  # steps before recording, as torch asks for
 
@@ -85,9 +85,9 @@ class Steps:
         soft = soft_loss(logits.float(), wanted, temperature).view(members, -1).mean(1)
         return (1 - self.share) * hard + self.share * soft
 
-    def _rates(self) -> Rates:
+    def _rates(self) -> ManyRates:
         lr, gate_lr, price, blend, decay, adapt = self.table.index_select(0, self.at)[0].unbind(0)
-        return Rates(lr, self.momentum, decay, gate_lr, self.gate_momentum, price, blend, adapt)
+        return ManyRates(lr, self.momentum, decay, gate_lr, self.gate_momentum, price, blend, adapt)
 
     def _recorded(self) -> torch.cuda.CUDAGraph:
         """Returns a recorded graph of one step; the warm-up steps are undone."""

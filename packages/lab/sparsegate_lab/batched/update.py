@@ -20,7 +20,7 @@ TINY = 1e-8  # added to the divisor of steps that adapt
 BLOCK = 1024  # elements per program of the kernel
 
 
-class Rates(NamedTuple):
+class ManyRates(NamedTuple):
     """The settings of one step, one entry per member."""
 
     lr: Float[Tensor, " member"]
@@ -64,7 +64,7 @@ class Stacked:
 
 
 @torch.no_grad()
-def move_(param: Stacked, grad: Float[Tensor, "member *shape"], rates: Rates) -> None:
+def move_(param: Stacked, grad: Float[Tensor, "member *shape"], rates: ManyRates) -> None:
     """Updates one parameter of all members by the gradient of the masked weight, in place."""
     to_gate = None if param.gate is None else grad * param.weight  # before the weight moves
     grad = grad if param.gate is None else where_open(param.score(), grad)
@@ -73,7 +73,7 @@ def move_(param: Stacked, grad: Float[Tensor, "member *shape"], rates: Rates) ->
         _move_gate_(param, to_gate, rates)
 
 
-def _move_weight_(param: Stacked, grad: Tensor, rates: Rates) -> None:
+def _move_weight_(param: Stacked, grad: Tensor, rates: ManyRates) -> None:
     lr, momentum, decay, blend = (
         _on(param, rate) for rate in (rates.lr, rates.momentum, rates.decay, rates.blend)
     )
@@ -87,7 +87,7 @@ def _move_weight_(param: Stacked, grad: Tensor, rates: Rates) -> None:
         param.average.lerp_(param.weight, blend)
 
 
-def _adapted(param: Stacked, grad: Tensor, rates: Rates) -> Tensor:
+def _adapted(param: Stacked, grad: Tensor, rates: ManyRates) -> Tensor:
     """Returns Adam's steps for adaptive members: mean gradient over root of mean square."""
     assert param.square is not None
     adapt, momentum = _on(param, rates.adapt), _on(param, rates.momentum)
@@ -97,7 +97,7 @@ def _adapted(param: Stacked, grad: Tensor, rates: Rates) -> Tensor:
     return torch.where(adapt > 0, adapted, param.speed)
 
 
-def _move_gate_(param: Stacked, grad: Tensor, rates: Rates) -> None:
+def _move_gate_(param: Stacked, grad: Tensor, rates: ManyRates) -> None:
     assert param.gate is not None
     assert param.gate_speed is not None
     assert param.base is not None
@@ -124,7 +124,7 @@ def can_fuse() -> bool:
 
 
 @torch.no_grad()
-def move_fused_(param: Stacked, grad: Float[Tensor, "member *shape"], rates: Rates) -> None:
+def move_fused_(param: Stacked, grad: Float[Tensor, "member *shape"], rates: ManyRates) -> None:
     """Like `move_`, in one pass by a Triton kernel; equal up to rounding."""
     members, size = len(param.weight), param.weight[0].numel()
     unused = param.speed  # passed where the kernel reads nothing

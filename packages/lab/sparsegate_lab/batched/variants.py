@@ -6,7 +6,7 @@ import torch
 from jaxtyping import UInt8
 from torch import Tensor
 
-from sparsegate_lab.data import Split, Vary
+from sparsegate_lab.data import Elastic, Split
 from sparsegate_lab.train import generator
 
 VARIANTS = 24  # of every image
@@ -18,7 +18,7 @@ def variant(
     split: Split, number: int, strength: float
 ) -> UInt8[Tensor, "image channel height width"]:
     """Returns one variant of all images of a split, on the split's device; deterministic."""
-    vary = Vary(strength)
+    vary = Elastic(strength)
     drawn = vary.draw(len(split), generator(number, "variant")).to(split.labels.device)
     pieces = zip(torch.split(split.images, PIECE), torch.split(drawn, PIECE), strict=True)
     return torch.cat([vary.apply(*each).round_().to(torch.uint8) for each in pieces])

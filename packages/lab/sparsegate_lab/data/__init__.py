@@ -7,7 +7,7 @@ from sparsegate.export import Normalise
 from .augment import Augment, Erase, Flip, Jitter, RandomCrop, Shift
 from .crop import IMAGENET, Fit
 from .dataset import Dataset, Split
-from .elastic import Vary
+from .elastic import Elastic
 from .folder import read_image_folder
 from .gpu_augment import can_change_fast, changed_in_one_pass, changes_of
 from .idx import read_idx_folder
@@ -20,6 +20,7 @@ __all__ = [
     "IMAGENET",
     "Augment",
     "Dataset",
+    "Elastic",
     "Erase",
     "Fit",
     "Flip",
@@ -29,7 +30,6 @@ __all__ = [
     "Shift",
     "Split",
     "Storing",
-    "Vary",
     "can_change_fast",
     "changed_in_one_pass",
     "changes_of",

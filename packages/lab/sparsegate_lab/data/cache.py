@@ -25,7 +25,7 @@ from torch import Tensor
 from sparsegate_runtime.atomic import write_atomically
 
 from .decoding import decode_all
-from .photos import MISSING, Source, Storing
+from .photos import MISSING, PhotoSource, Storing
 
 VERSION = 2  # of the cache's format; a new version decodes all photographs again
 SHOWN = 5  # names of bad images in a message
@@ -44,7 +44,7 @@ class CachedPhotos:
     """The names of photographs that did not decode, and the reasons."""
 
 
-def load_or_decode(source: Source, storing: Storing) -> CachedPhotos:
+def load_or_decode(source: PhotoSource, storing: Storing) -> CachedPhotos:
     """All photographs as squares, decoded now or read from the cache.
 
     The source's key names the cache file, which exists complete or not at all. If several processes
@@ -139,7 +139,7 @@ def _clear(folder: Path, key: str) -> None:
         partial.unlink(missing_ok=True)
 
 
-def _make(source: Source, storing: Storing, path: Path, lock: int) -> dict[int, str]:
+def _make(source: PhotoSource, storing: Storing, path: Path, lock: int) -> dict[int, str]:
     """Decodes every photograph into a file; returns those that did not decode, and why."""
     if importlib.util.find_spec("PIL") is None:
         raise ValueError(MISSING)

@@ -27,7 +27,7 @@ FOLDERS = (
 
 
 @dataclass(frozen=True)
-class Layout:
+class CifarLayout:
     """One of the ways in which the datasets are packed."""
 
     train: tuple[str, ...]
@@ -42,10 +42,10 @@ class Layout:
 
 
 LAYOUTS = (
-    Layout(tuple(f"{name}.bin" for name in BATCHES), "test_batch.bin", 1, 10),
-    Layout(("train.bin",), "test.bin", 2, 100),  # CIFAR-100: coarse label, fine label, image
-    Layout(BATCHES, "test_batch", 0, 10),
-    Layout(("train",), "test", 0, 100),
+    CifarLayout(tuple(f"{name}.bin" for name in BATCHES), "test_batch.bin", 1, 10),
+    CifarLayout(("train.bin",), "test.bin", 2, 100),  # CIFAR-100: coarse label, fine label, image
+    CifarLayout(BATCHES, "test_batch", 0, 10),
+    CifarLayout(("train",), "test", 0, 100),
 )
 
 
@@ -68,7 +68,7 @@ def find_cifar(folder: Path) -> Callable[[], Dataset] | None:
     return None
 
 
-def _read(folder: Path, layout: Layout) -> Dataset:
+def _read(folder: Path, layout: CifarLayout) -> Dataset:
     parts = [_read_split(folder / name, layout) for name in layout.train]
     train = Split(
         torch.cat([part.images for part in parts]), torch.cat([part.labels for part in parts])
@@ -76,7 +76,7 @@ def _read(folder: Path, layout: Layout) -> Dataset:
     return Dataset.divided(train, _read_split(folder / layout.test, layout))
 
 
-def _read_split(path: Path, layout: Layout) -> Split:
+def _read_split(path: Path, layout: CifarLayout) -> Split:
     images, labels = (
         _read_binary(path, layout.num_labels) if layout.num_labels else _read_pickle(path)
     )
@@ -109,8 +109,9 @@ def _read_pickle(path: Path) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         images = as_array(value[b"data"])
         labels = _labels(value[b"fine_labels"] if b"fine_labels" in value else value[b"labels"])
     except (KeyError, OverflowError, TypeError, ValueError) as error:
+        reason = " ".join(str(error).split())  # a damaged file may name anything
         raise ValueError(
-            f"{path} is not a batch of CIFAR, or is damaged ({error}); get the file again"
+            f"{path} is not a batch of CIFAR, or is damaged ({reason}); get the file again"
         ) from error
     if images.dtype != np.uint8 or images.shape != (len(labels), PIXELS):
         raise ValueError(

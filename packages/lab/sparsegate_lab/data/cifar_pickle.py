@@ -51,7 +51,7 @@ class Global:
 
 
 @dataclass
-class Call:
+class PickledCall:
     """A call that the file asks for; it is never made."""
 
     name: str
@@ -92,7 +92,7 @@ def as_array(value: Any) -> NDArray[Any]:
 
 def _has_state(value: Any, name: str, count: int) -> bool:
     """Whether a value is a `Call` of this name whose state is a tuple of `count` fields."""
-    is_call = isinstance(value, Call) and value.name == name
+    is_call = isinstance(value, PickledCall) and value.name == name
     return is_call and isinstance(value.state, tuple) and len(value.state) == count
 
 
@@ -206,7 +206,7 @@ class _Machine:
         if not isinstance(arguments, tuple) or not isinstance(function, Global):
             raise ValueError("it calls something that is not a function")
         is_encode = function.name == "encode"
-        self.push(self.encode(arguments) if is_encode else Call(function.name, arguments))
+        self.push(self.encode(arguments) if is_encode else PickledCall(function.name, arguments))
 
     def encode(self, arguments: tuple[Any, ...]) -> bytes:
         """How Python 3 writes bytes under protocol 2: a text and its encoding."""
@@ -220,7 +220,7 @@ class _Machine:
 
     def set_state(self, _: Any) -> None:
         state = self.pop()
-        self.top(Call).state = state
+        self.top(PickledCall).state = state
 
 
 STEPS: dict[str, Callable[[_Machine, Any], None]] = {

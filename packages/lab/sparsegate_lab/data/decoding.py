@@ -19,13 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from .photos import Source, Storing, decode
+from .photos import PhotoSource, Storing, decode
 
 CHUNK = 32  # images that a worker takes at a time
 LOOK = 0.5  # seconds between a worker's checks that its parent lives
 
 
-def decode_all(source: Source, storing: Storing, path: Path, lock: int) -> dict[int, str]:
+def decode_all(source: PhotoSource, storing: Storing, path: Path, lock: int) -> dict[int, str]:
     """Writes every photograph as a square to a file; returns those that did not decode, and why.
 
     `lock` is the descriptor of the lock file, which the workers close.
@@ -49,7 +49,9 @@ def decode_all(source: Source, storing: Storing, path: Path, lock: int) -> dict[
 
 
 @contextmanager
-def _workers(source: Source, path: Path, size: int, lock: int) -> Iterator[ProcessPoolExecutor]:
+def _workers(
+    source: PhotoSource, path: Path, size: int, lock: int
+) -> Iterator[ProcessPoolExecutor]:
     available = (
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     )
@@ -80,7 +82,7 @@ def _workers(source: Source, path: Path, size: int, lock: int) -> Iterator[Proce
 _task: dict[str, Any] = {}  # a worker process's source and target
 
 
-def _begin(source: Source, path: Path, size: int, lock: int, parent: int) -> None:
+def _begin(source: PhotoSource, path: Path, size: int, lock: int, parent: int) -> None:
     os.close(lock)  # or this process would hold the lock
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles interrupts

@@ -24,7 +24,7 @@ PLAIN = 6  # numbers per image for all but the bending
 
 
 @dataclass(frozen=True)
-class Vary(Augment):
+class Elastic(Augment):
     """Rotates, stretches, shears, moves and bends every image a little; new pixels are black."""
 
     strength: float = 1.0

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from .dataset import Dataset
 from .photo_dataset import photo_dataset, validation_last
-from .photos import Source, Storing
+from .photos import PhotoSource, Storing
 
 ENDINGS = (".jpeg", ".jpg", ".jfif", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm")
 SHOWN = 5  # names in a message
@@ -62,7 +62,7 @@ class File(NamedTuple):
 
 
 @dataclass(frozen=True)
-class FolderSource(Source):
+class FolderSource(PhotoSource):
     """Files in a folder, with their classes."""
 
     folder: Path

@@ -9,7 +9,7 @@ from typing import Any
 
 from .dataset import Dataset
 from .photo_dataset import photo_dataset, validation_last
-from .photos import Source, Storing
+from .photos import PhotoSource, Storing
 
 PREFIX = "hub:"
 TESTS = (
@@ -52,7 +52,7 @@ def read_hub(name: str, storing: Storing | None = None) -> Dataset:
 
 
 @dataclass(frozen=True)
-class HubSource(Source):
+class HubSource(PhotoSource):
     """Rows of a dataset, with their classes."""
 
     title: str

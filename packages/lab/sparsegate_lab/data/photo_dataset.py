@@ -10,7 +10,7 @@ import torch
 
 from .cache import CachedPhotos, describe_skipped, load_or_decode
 from .dataset import Dataset, Split
-from .photos import Source, Storing
+from .photos import PhotoSource, Storing
 
 MAX_VALIDATION = 50_000
 EVERY = 10
@@ -38,7 +38,11 @@ def validation_last(labels: list[int]) -> tuple[list[int], int]:
 
 
 def photo_dataset(
-    train: Source, num_train: int, test: Source, storing: Storing, notes: tuple[str, ...] = ()
+    train: PhotoSource,
+    num_train: int,
+    test: PhotoSource,
+    storing: Storing,
+    notes: tuple[str, ...] = (),
 ) -> Dataset:
     """A dataset; all but the first `num_train` photographs of `train` are for validation.
 
@@ -63,7 +67,7 @@ def photo_dataset(
     )
 
 
-def _check_classes(source: Source, squares: CachedPhotos, count: int) -> None:
+def _check_classes(source: PhotoSource, squares: CachedPhotos, count: int) -> None:
     """Raises if none of the first `count` photographs of a class is left."""
     labels = source.labels()
     kept = {labels[index] for index in squares.kept if index < count}
@@ -75,6 +79,6 @@ def _check_classes(source: Source, squares: CachedPhotos, count: int) -> None:
             )
 
 
-def _split(squares: CachedPhotos, source: Source) -> Split:
+def _split(squares: CachedPhotos, source: PhotoSource) -> Split:
     labels = source.labels()
     return Split(squares.images, torch.tensor([labels[index] for index in squares.kept]))

@@ -60,7 +60,7 @@ class Storing:
             )
 
 
-class Source(abc.ABC):
+class PhotoSource(abc.ABC):
     """Labelled photographs, by index; workers read them, so it holds no open files."""
 
     @abc.abstractmethod

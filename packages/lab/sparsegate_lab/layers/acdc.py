@@ -13,10 +13,10 @@ from .stand_in import StandIn
 SPREAD = 0.061**0.5  # diagonals start at one with this deviation: N(1, 0.061) in the paper
 
 
-class Acdc(StandIn):
+class AcdcLayer(StandIn):
     """A cascade of diagonals A and D around cosine transforms C, with rectifiers between.
 
-    >>> Acdc(nn.Linear(800, 500), depth=12).num_values  # 12 * (A, D and D's bias) of 800
+    >>> AcdcLayer(nn.Linear(800, 500), depth=12).num_values  # 12 * (A, D and D's bias) of 800
     28800
 
     Inputs are padded with zeros to the width; superfluous outputs are cut off.

@@ -9,10 +9,10 @@ from torch import Tensor, nn
 from .stand_in import StandIn
 
 
-class Circulant(StandIn):
+class CirculantLayer(StandIn):
     """A weight whose rows are shifts of one vector, after random sign flips of the inputs.
 
-    >>> Circulant(nn.Linear(800, 500)).num_values
+    >>> CirculantLayer(nn.Linear(800, 500)).num_values
     800
 
     The product is a convolution, by Fourier transforms in O(n log n). A layer with more outputs

@@ -14,10 +14,10 @@ from .stand_in import StandIn
 MAX_SIZE = 8192  # of a transform that the kernel serves
 
 
-class Fastfood(StandIn):
+class FastfoodLayer(StandIn):
     """Three learned diagonals, a fixed permutation P and Walsh-Hadamard transforms H between them.
 
-    >>> Fastfood(nn.Linear(800, 500), features=1024).num_values  # three diagonals of 1024
+    >>> FastfoodLayer(nn.Linear(800, 500), features=1024).num_values  # three diagonals of 1024
     3072
 
     The inputs are padded with zeros to a power of two, n; every n features have their own block of

@@ -14,10 +14,10 @@ from .stand_in import StandIn
 RIDGE = 1e-2  # keeps the kernel's inverse from blowing up where two learned pixels are close
 
 
-class Predicted(StandIn):
+class PredictedLayer(StandIn):
     """Learns the weights at a few pixels; kernel regression over the image predicts the others.
 
-    >>> Predicted(nn.Linear(800, 500), channels=50, keep=0.25).num_values  # 4 of 16 pixels
+    >>> PredictedLayer(nn.Linear(800, 500), channels=50, keep=0.25).num_values  # 4 of 16 pixels
     100000
 
     The inputs are the channels of a square image. Prediction is linear in the learned weights, so

@@ -9,10 +9,10 @@ from torch import Tensor, nn
 from .stand_in import StandIn
 
 
-class TensorTrain(StandIn):
+class TensorTrainLayer(StandIn):
     """A weight as a chain of small cores, each of one input mode, one output mode and two ranks.
 
-    >>> layer = TensorTrain(nn.Linear(800, 500), modes=4, rank=8)
+    >>> layer = TensorTrainLayer(nn.Linear(800, 500), modes=4, rank=8)
     >>> layer.inputs, layer.outputs
     ([5, 5, 8, 4], [5, 5, 5, 4])
     >>> layer.num_values  # 5*5*8 + 8*5*5*8 + 8*8*5*8 + 8*4*4

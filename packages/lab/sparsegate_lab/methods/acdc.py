@@ -10,8 +10,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from sparsegate.schedule import cosine
-from sparsegate_lab.layers import Acdc as AcdcLayer
-from sparsegate_lab.layers import linears, replace_
+from sparsegate_lab.layers import AcdcLayer, linears, replace_
 from sparsegate_lab.method import Method, Training, scale_lr_
 
 

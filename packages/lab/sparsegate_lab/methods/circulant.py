@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from sparsegate_lab.layers import Circulant as CirculantLayer
-from sparsegate_lab.layers import linears, replace_
+from sparsegate_lab.layers import CirculantLayer, linears, replace_
 from sparsegate_lab.method import Method
 
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from torch import nn
 
 from sparsegate.graph import linear_readers
-from sparsegate_lab.layers import Fastfood as FastfoodLayer
-from sparsegate_lab.layers import Resized, linears, replace_
+from sparsegate_lab.layers import FastfoodLayer, Resized, linears, replace_
 from sparsegate_lab.method import Method
 
 

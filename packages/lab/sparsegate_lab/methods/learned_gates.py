@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import ClassVar, Literal
@@ -35,6 +36,7 @@ from sparsegate_lab.method import Judge, Method, Training, scale_lr_
 SET_BY_TARGET = ("penalty", "gate_lr", "ramp", "freeze")
 DRAWS: dict[str, Draw] = {"threshold": Threshold(), "sample": Sample()}
 UPDATES = ("apart", "together", "small")
+IDLE_IN_OLD_RECORDS = Target(travel=10.0)  # 10 was the default, and no target asked for anything
 CONNECTED = 2  # number of dimensions of a fully connected layer's weights
 
 
@@ -106,9 +108,9 @@ class LearnedGates(Method):
                 "ramp is in [0, 1] and freeze in (0, 1], "
                 f"got ramp={self.ramp}, freeze={self.freeze}"
             )
-        if not (self.gate_lr >= 0 and 0 <= self.gate_momentum < 1):
+        if not (0 <= self.gate_lr < math.inf and 0 <= self.gate_momentum < 1):
             raise ValueError(
-                "gate_lr is zero or more and gate_momentum in [0, 1), "
+                "gate_lr is finite and zero or more, and gate_momentum in [0, 1), "
                 f"got {self.gate_lr} and {self.gate_momentum}"
             )
 
@@ -190,6 +192,8 @@ class LearnedGates(Method):
     def _check_target(self) -> None:
         if self.target:
             self._check_with_target()
+        elif self.target == IDLE_IN_OLD_RECORDS:
+            object.__setattr__(self, "target", Target())
         elif self.target != Target():
             parts = _changed(self.target, [each.name for each in fields(Target)])
             raise ValueError(

@@ -31,7 +31,7 @@ class ResNet20(nn.Module):
         self.norm = nn.BatchNorm2d(WIDTHS[0])
         entering = (WIDTHS[0], *(width for width in WIDTHS for _ in range(BLOCKS)))
         leaving = entering[1:]
-        self.blocks = nn.Sequential(*map(Block, entering, leaving))
+        self.blocks = nn.Sequential(*map(ResidualBlock, entering, leaving))
         self.head = nn.Linear(WIDTHS[-1], num_classes)
         begin_(self)
 
@@ -42,7 +42,7 @@ class ResNet20(nn.Module):
         return logits
 
 
-class Block(nn.Module):
+class ResidualBlock(nn.Module):
     """Two convolutions with a skip connection.
 
     If the block widens, the skip connection halves the planes and adds channels of zeros.

@@ -13,7 +13,7 @@ SLACK = 1.02  # of the size: a seed more or less should not decide who may compe
 
 
 @dataclass(frozen=True)
-class Entry:
+class Contestant:
     """The study of one method."""
 
     recipe: str
@@ -55,13 +55,13 @@ class Entry:
         return (self.test.spread if num_seeds > 1 else otherwise) / math.sqrt(num_seeds)
 
 
-def best_gates(entries: Iterable[Entry], *, at_most: float) -> Entry | None:
+def best_gates(entries: Iterable[Contestant], *, at_most: float) -> Contestant | None:
     """Returns the gated network of at most this size that has the best validation accuracy."""
     fitting = [each for each in entries if each.is_gates and each.kept.mean <= at_most * SLACK]
     return max(fitting, key=lambda each: each.validation, default=None)
 
 
-def standing(gates: Entry | None, other: Entry) -> str:
+def standing(gates: Contestant | None, other: Contestant) -> str:
     """Says in words how learned gates of at most the same size compare with a method."""
     if gates is None:
         return "no gates so small"

@@ -7,7 +7,7 @@ from typing import Any
 
 from sparsegate_lab.report import INK
 
-from .contest import Entry
+from .contest import Contestant
 from .printed import PrintedTable
 
 LOWEST = 98.35  # per cent; all that is printed or measured so far is above
@@ -15,7 +15,7 @@ FEW = 12_000  # parameters; with fewer there is room for names
 CROWD, END = 30_000, 200_000
 
 
-def draw_contest(axes: Any, entries: Sequence[Entry], printed: PrintedTable) -> None:
+def draw_contest(axes: Any, entries: Sequence[Contestant], printed: PrintedTable) -> None:
     """Draws the plot; the paper's rows and the smallest networks are labeled."""
     _printed(axes, printed)
     others = [each for each in entries if not each.is_gates]

@@ -11,7 +11,7 @@ from sparsegate_lab.record import CONTENT, Record
 from sparsegate_lab.study import Study, Summary
 
 from . import paper
-from .contest import Entry
+from .contest import Contestant
 from .layer_rows import Parts
 from .printed import Printed, PrintedTable
 from .verdict import Claim
@@ -20,7 +20,7 @@ OURS, BASELINE = "Proposed method", "Baseline"
 
 
 @dataclass(frozen=True)
-class Network:
+class PaperNetwork:
     """A network of the paper, and which of its weights make up each row of the paper."""
 
     name: str
@@ -49,7 +49,7 @@ class Network:
 
 
 NETWORKS = {
-    "alexnet": Network(
+    "alexnet": PaperNetwork(
         "AlexNet",
         paper.ALEXNET_LAYERS,
         paper.ALEXNET_COMPARE,
@@ -61,7 +61,7 @@ NETWORKS = {
             "total": slice(0, 8),
         },
     ),
-    "vgg16": Network(
+    "vgg16": PaperNetwork(
         "VGG-16",
         paper.VGG16_LAYERS,
         paper.VGG16_COMPARE,
@@ -85,11 +85,11 @@ def gated(network: str, studies: Mapping[str, Study]) -> Study | None:
     fitting = [
         study
         for _, study in sorted(studies.items())
-        if Entry("", study).is_gates and about.fits(study)
+        if Contestant("", study).is_gates and about.fits(study)
     ]
     return min(
         fitting,
-        key=lambda study: abs(math.log(Entry("", study).rate.mean / about.rate.value)),
+        key=lambda study: abs(math.log(Contestant("", study).rate.mean / about.rate.value)),
         default=None,
     )
 
@@ -112,7 +112,7 @@ def lost(network: str, studies: Mapping[str, Study]) -> tuple[Claim, ...]:
     text = f"at {about.rate.text} accuracy {words} (within two standard errors)"
     if ours is None or whole is None:
         return (Claim(text, None),)
-    sparse, full = Entry("", ours), Entry("", whole)
+    sparse, full = Contestant("", ours), Contestant("", whole)
     more, noise = difference(sparse, full)
     evidence = (
         f"{more:+.2f} ± {noise:.2f} at {sparse.rate.mean:.1f}x, on other data: "
@@ -121,7 +121,7 @@ def lost(network: str, studies: Mapping[str, Study]) -> tuple[Claim, ...]:
     return (Claim(text, more >= fall - noise, evidence),)
 
 
-def difference(sparse: Entry, full: Entry) -> tuple[float, float]:
+def difference(sparse: Contestant, full: Contestant) -> tuple[float, float]:
     """Returns the gain over the dense network and two standard errors, paired where possible."""
     pairs = [
         record.test - dense.test

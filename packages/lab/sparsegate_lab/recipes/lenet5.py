@@ -33,4 +33,4 @@ def smallest_on_two_cores() -> Run[LearnedGates]:
     """200 times fewer weights, in some ten minutes on two cores."""
     # 2 152 = 430 500 / 200. No setting but the number of weights and of epochs: the target finds
     # the price.
-    return Run(epochs=60, method=LearnedGates(target=Target(weights=2152)))
+    return Run(epochs=60, method=LearnedGates(target=Target(weights=2152, travel=10.0)))

@@ -5,6 +5,9 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
 
@@ -30,10 +33,11 @@ class Run(Generic[AnyMethod]):
     """Everything that determines a trained network."""
 
     model: str = "lenet5"
-    """A registered network."""
+    """A registered network, or module:Class."""
 
     data: str = "mnist"
-    """mnist, a dataset in $SPARSEGATE_DATA, a folder (images, CIFAR, idx), or hub:OWNER/NAME."""
+    """mnist, a dataset in $SPARSEGATE_DATA, a folder (images, CIFAR, idx), hub:OWNER/NAME,
+    a .safetensors file of four tensors, or module:function."""
 
     method: AnyMethod = dataclasses.field(default_factory=LearnedGates)  # type: ignore[assignment]
     """How the network is made smaller."""
@@ -63,10 +67,10 @@ class Run(Generic[AnyMethod]):
     """Fraction of training over which the learning rate rises from zero."""
 
     clip: float = 0.0
-    """Maximum norm of the gradients of all weights; 0: they are not clipped."""
+    """Largest norm of the gradients of all weights; 0: no clipping."""
 
     label_smoothing: float = 0.0
-    """Label smoothing: share of every label that is spread evenly over all classes."""
+    """Label smoothing: fraction of each label that is spread over all classes."""
 
     stop: Stop = dataclasses.field(default_factory=Stop)
     """When training may end before its last epoch."""
@@ -96,7 +100,7 @@ class Run(Generic[AnyMethod]):
     """What to do with a photograph that cannot be decoded."""
 
     seed: int = 0
-    """Where all randomness comes from."""
+    """Seed of all random numbers."""
 
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"
     """Type of the forward and backward pass; weights and gates stay in fp32. fp16 needs a GPU."""
@@ -146,7 +150,8 @@ class Run(Generic[AnyMethod]):
         digest = hashlib.blake2b(
             json.dumps(settings, sort_keys=True).encode(), digest_size=4
         ).hexdigest()
-        return f"{self.model}-{self.method_name}-{digest}"
+        model = re.sub(r"[^\w.-]+", "-", self.model)  # of module:Class or file.py:Class
+        return f"{model}-{self.method_name}-{digest}"
 
     def to_json(self) -> dict[str, Any]:
         """All settings as plain values, the method's name, and a hash of the initial weights."""
@@ -187,10 +192,10 @@ def _check_training(run: Run[Any]) -> None:
         raise ValueError(f"epochs is at least 1, got {run.epochs}")
     if run.batch_size < 1:
         raise ValueError(f"batch_size is at least 1, got {run.batch_size}")
-    if not (run.lr > 0 and 0 <= run.momentum < 1 and run.weight_decay >= 0):
+    if not (0 < run.lr < math.inf and 0 <= run.momentum < 1 and 0 <= run.weight_decay < math.inf):
         raise ValueError(
-            "lr is above zero, momentum in [0, 1) and weight_decay zero or more, "
-            f"got lr={run.lr}, momentum={run.momentum}, weight_decay={run.weight_decay}"
+            "lr is finite and above zero, momentum in [0, 1), and weight_decay finite and zero or "
+            f"more, got lr={run.lr}, momentum={run.momentum}, weight_decay={run.weight_decay}"
         )
     if not 0 <= run.warmup < 1:
         raise ValueError(f"warmup is a fraction of training in [0, 1), got {run.warmup}")
@@ -225,6 +230,8 @@ def _plain(value: Any) -> Any:
     """A setting as JSON returns it, with whole numbers as floats where floats are expected."""
     if isinstance(value, tuple):
         return [_plain(each) for each in value]
+    if isinstance(value, Mapping):
+        return [[name, each] for name, each in value.items()]  # the order counts
     if not dataclasses.is_dataclass(value):
         return value
     fields = {

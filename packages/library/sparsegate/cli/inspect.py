@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sparsegate.files import Packed
+from sparsegate_runtime import Network
+from sparsegate_runtime.network_file import table
 
 from .arguments import Parser
 from .savings import savings
@@ -12,7 +14,7 @@ from .source import open_source
 
 ABOUT = (
     "Shows a network's tensors, how sparse they are, which units are dead, and the size of its "
-    "file now and in other forms."
+    "file now and in other forms. Of a network file (.sgn), shows the operations."
 )
 BAR = 40
 
@@ -23,6 +25,9 @@ def main(argv: Sequence[str]) -> None:
     parser.add_source("path")
     parser.add_model()
     options = parser.parse(argv)
+    if options.path.suffix == ".sgn":
+        print(table(Network.load(options.path)))
+        return
     source = open_source(options.path, model=options.model)
     print("\n".join([str(source.packed), "", *bars(source.packed)]))
     print("\n".join(["", *savings(source, options.path)]))

@@ -56,6 +56,10 @@ class AccuracyDrop(Goal):
         done = min(1.0, max(0.0, (progress - self._since) * LOOKS))
         return math.exp(self._last + (self._next - self._last) * done)
 
+    def aimed(self) -> float:
+        """The budget of the next look, which falls as long as the accuracy allows."""
+        return math.exp(self._next)
+
     def look(self, view: View, progress: float) -> None:
         """Lowers or raises the budget."""
         self._seen = [*self._seen, view.accuracy()][-MEDIAN_OF:]

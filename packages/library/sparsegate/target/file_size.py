@@ -44,6 +44,10 @@ class FileSize(Goal):
             end=float(self._count),
         )
 
+    def aimed(self) -> float:
+        """The estimated number of weights that fit."""
+        return float(self._count)
+
     def look(self, view: View, progress: float) -> None:
         """Measures what a weight costs with the present masks: fewer weights cost more each."""
         if progress >= self._target.begin and round(progress * LOOKS) % SELDOM == 0:

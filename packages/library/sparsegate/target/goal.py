@@ -49,6 +49,10 @@ class Goal(abc.ABC):
     def final(self, view: View) -> int:
         """How many weights the exact cut leaves."""
 
+    def aimed(self) -> float | None:
+        """How many weights will be left, as far as is known."""
+        return None
+
     def look(self, view: View, progress: float) -> None:
         """Called about fifty times in a training, before the cut, for expensive measurements."""
 
@@ -80,6 +84,10 @@ class WeightCount(Goal):
     def final(self, view: View) -> int:
         """The number asked for."""
         return self.count
+
+    def aimed(self) -> float:
+        """The number asked for."""
+        return float(self.count)
 
     def state(self) -> list[float]:
         """Where the fall began: a resumed model has fewer open gates when its goal is made."""
@@ -162,7 +170,8 @@ def _checked(target: Target, num_gates: int, num_layers: int) -> int:
     """The number of weights asked for, which must be possible."""
     count = target.weights
     if count is None:
-        count = round((target.keep or 0.0) * num_gates)
+        assert isinstance(target.keep, float | int)  # groups have a plan of their own each
+        count = round(target.keep * num_gates)
     asked = f"{target} of {num_gates:,} gated weights"
     if count < num_layers:
         raise ValueError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -37,6 +37,8 @@ AT_ONCE = 0.5  # share of the distance to the budget that the next price makes u
 LASTING = 0.1  # share of it that changes the level of the price for good
 HIGHEST = 30.0  # limit of the price near the budget, as a multiple of the mean gradient
 FARTHEST = 0.5  # largest distance of a gate from the threshold
+ONE_AT = 0.05  # share of weights that is left at which gates travel a distance of one
+LONGEST = 10.0  # travel for the fewest weights, and under a fixed price
 INTERVAL = 10  # steps between two changes of the price; fewer in short trainings
 RUNNING = ("_grad_sum", "_num_measured", "_price", "_level", "_price_sum", "_distance_sum")
 
@@ -56,6 +58,7 @@ class TargetPlan(Plan):
         steps: The number of steps of the whole training.
         judge: Returns the model's validation accuracy in per cent; only `max_drop` needs it.
         momentum: The gates' momentum.
+        names: The gated weights that the plan moves; all unless given.
     """
 
     _grad_sum: Tensor
@@ -73,11 +76,12 @@ class TargetPlan(Plan):
         steps: int,
         judge: Callable[[], float] | None,
         momentum: float,
+        names: Collection[str] | None = None,
     ) -> None:
         if steps < 1:
             raise ValueError(f"steps is the number of steps of the whole training, got {steps}")
         self.target, self.steps, self._momentum = target, steps, momentum
-        self._view = GatesView(model, judge)
+        self._view = GatesView(model, judge, names)
         self._gates = list(self._view.gates.values())
         self._goal = GOALS[target.wish](target, self._view)
         self._num_gates = self._view.num_gates()
@@ -110,7 +114,16 @@ class TargetPlan(Plan):
         """What the target has led to so far."""
         price = float(self._price_sum / self._distance_sum.clamp_min(1e-30))
         num_open, path = self._view.num_open(), self._path.prices()
-        return Found(str(self.target), num_open, self._num_gates, price, path, self.frozen)
+        return Found(
+            str(self.target),
+            num_open,
+            self._num_gates,
+            price,
+            path,
+            self.frozen,
+            self._travel,
+            self._grades,
+        )
 
     @property
     def is_dense(self) -> bool:
@@ -128,6 +141,8 @@ class TargetPlan(Plan):
         if not self._unit:
             if self.target.listen:
                 self._set_gates_by_importance_(moment)
+            elif self._grades:
+                self._view.grade_()
             self._unit, self._units = self._measured()
         distance = self._distance(moment.lr)
         self._change_price(distance)
@@ -151,7 +166,7 @@ class TargetPlan(Plan):
     def state(self) -> dict[str, Any]:
         """What a checkpoint must hold, as plain values."""
         return {
-            "asked": self._settings(),
+            "asked": settings_of(self.target, self.steps),
             "done": self.done,
             "frozen": self.frozen,
             "push": self._unit,
@@ -168,17 +183,7 @@ class TargetPlan(Plan):
         Raises:
             ValueError: If it is the state of another target.
         """
-        own = self._settings()
-        changed = [
-            f"{name}={value} (now {own[name]})"
-            for name, value in state.get("asked", own).items()
-            if name in own and own[name] != value
-        ]
-        if changed:
-            raise ValueError(
-                f"the saved optimiser had another target: {', '.join(changed)}; build this one "
-                "with the target= and steps= of the saved one"
-            )
+        check_same_target(state, self.target, self.steps)
         device = self._still.device
         self.done, self.frozen, self._unit = state["done"], state["frozen"], state["push"]
         for name, value in zip(RUNNING, state["running"], strict=True):
@@ -195,20 +200,34 @@ class TargetPlan(Plan):
         cut = math.ceil(self.target.freeze * self.steps)
         return f"{self.target} at step {cut:,} of {self.steps:,}"
 
-    def _settings(self) -> dict[str, Any]:
-        """What makes this plan another one than that of another target, as plain values."""
-        settings = {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in vars(self.target).items()
-            if value is not None
-        }
-        return {"steps": self.steps, **settings}
-
     def _distance(self, lr: float) -> float:
         """How far a gate with an average gradient travels in this step."""
         span = self.target.freeze - self.target.begin
-        travel = lr * self.target.travel / self.steps
+        travel = lr * self._travel / self.steps
         return travel * cosine(self.progress - self.target.begin, until=span)
+
+    @property
+    def _travel(self) -> float:
+        """How far a gate with an average gradient travels in all of training.
+
+        Few weights need gates that learn much; many are chosen well by their size alone, and gates
+        that travel far would only lose them again.
+        """
+        if self.target.travel is not None:
+            return self.target.travel
+        left = self._goal.aimed()
+        if left is None:
+            return LONGEST
+        return min(LONGEST, math.sqrt(ONE_AT * self._num_gates / max(left, 1.0)))
+
+    @property
+    def _grades(self) -> bool:
+        """Whether gates are put in the order of their weights at `begin`."""
+        target = self.target
+        if target.grade is None:
+            chosen = target.travel is None and not target.listen
+            return chosen and self._goal.aimed() is not None
+        return target.grade
 
     def _measure(self, moment: Moment) -> None:
         """Measures the loss's gradients for gates in the dense phase."""
@@ -288,6 +307,32 @@ class TargetPlan(Plan):
         self.frozen = True
         self._view.announce_("")
         LOGGER.info("the mask is frozen at step %s: %s", f"{self.done:,}", self.found)
+
+
+def settings_of(target: Target, steps: int) -> dict[str, Any]:
+    """What makes a plan another one than that of another target, as plain values."""
+    settings = {name: value for name, value in vars(target).items() if value is not None}
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            settings[name] = [[pattern, share] for pattern, share in value.items()]
+        elif isinstance(value, tuple):
+            settings[name] = list(value)
+    return {"steps": steps, **settings}
+
+
+def check_same_target(state: dict[str, Any], target: Target, steps: int) -> None:
+    """Raises a `ValueError` if the saved state of a plan is that of another target."""
+    own = settings_of(target, steps)
+    changed = [
+        f"{name}={value} (now {own[name]})"
+        for name, value in state.get("asked", own).items()
+        if name in own and own[name] != value
+    ]
+    if changed:
+        raise ValueError(
+            f"the saved optimiser had another target: {', '.join(changed)}; build this one "
+            "with the target= and steps= of the saved one"
+        )
 
 
 @torch.no_grad()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 FALLS = ("cube", "factor")
@@ -27,17 +28,20 @@ class Target:
     gates falls up to `reach`. Gates still open and close up to `freeze`, where the exact cut is
     made. Then the mask is frozen, and the weights that are left train on.
 
+    `Target(keep={"conv*": 0.2, "*": 0.01})` gives groups of layers a fraction each. A weight
+    belongs to the first pattern that matches its name.
+
     A target that asks for nothing is false.
 
     Raises:
         ValueError: If more than one goal is given, or a value is out of range.
     """
 
-    keep: float | None = None
-    """Fraction of the gated weights that is left, such as 0.01."""
+    keep: float | Mapping[str, float] | None = None
+    """Fraction of the gated weights to keep, such as 0.01, or one by name pattern."""
 
     weights: int | None = None
-    """Number of gated weights that is left."""
+    """Number of gated weights to keep."""
 
     max_drop: float | None = None
     """As few weights as cost at most this many points of validation accuracy."""
@@ -46,13 +50,13 @@ class Target:
     """Largest size of the network's .sg file, in bytes."""
 
     price: float | None = None
-    """A price to hold, in nats, whatever it leaves: roughly repeats the run that found it."""
+    """A fixed price, in nats, whatever size it leads to: roughly repeats an earlier run."""
 
     path: tuple[float, ...] | None = None
     """Prices in nats, evenly spaced from `begin` to `freeze`: closely repeats a run."""
 
     baseline: float | None = None
-    """For max_drop: dense accuracy in per cent; the command measures it if not given."""
+    """For max_drop: dense accuracy in percent; the command measures it if not given."""
 
     begin: float = 0.15
     """Fraction of training in which all gates are frozen and the gradients' scale is measured."""
@@ -63,8 +67,19 @@ class Target:
     freeze: float = 0.8
     """Fraction of training after which the mask is frozen."""
 
-    travel: float = 10.0
-    """Distance that a gate with an average gradient of constant sign travels in all of training."""
+    travel: float | None = None
+    """Distance that a gate with an average gradient of constant sign travels in all of training.
+
+    Unless given, it follows from the number of weights that is left: 1 for 5 %, twice as far for a
+    quarter of that number, ten at most. With `price` and `path` it is ten.
+    """
+
+    grade: bool | None = None
+    """Whether gates that all start at one value are put in the order of their weights at `begin`.
+
+    Then the smallest weights of every layer close first (see `Graded`), unless the loss moves their
+    gates. If not given, it is true unless `travel`, `price` or `path` is given. Drawn gates stay.
+    """
 
     evenly: float = 0.0
     """Unit in which gates move: 0, the network's mean gradient; 1, their own layer's."""
@@ -98,6 +113,52 @@ class Target:
                 f"baseline is an accuracy in per cent for max_drop, got {self.baseline} "
                 f"with {asked}"
             )
+        self._check_way()
+
+    def __hash__(self) -> int:
+        return hash(repr(self))  # a mapping has no hash
+
+    def __bool__(self) -> bool:
+        return any(getattr(self, name) is not None for name in WISHES)
+
+    def __str__(self) -> str:
+        if isinstance(self.keep, Mapping):
+            return f"keep={', '.join(f'{name} {share:g}' for name, share in self.keep.items())}"
+        return f"{self.wish}={getattr(self, self.wish)}" if self else "no target"
+
+    @property
+    def wish(self) -> str:
+        """The name of the goal; empty if there is none."""
+        return next((name for name in WISHES if getattr(self, name) is not None), "")
+
+    @property
+    def groups(self) -> dict[str, Target]:
+        """The target of every group of layers, by name pattern; one for all unless they differ."""
+        if not isinstance(self.keep, Mapping):
+            return {"*": self}
+        return {pattern: replace(self, keep=share) for pattern, share in self.keep.items()}
+
+    def _check_sizes(self) -> None:
+        shares = self.keep.values() if isinstance(self.keep, Mapping) else (self.keep,)
+        if not shares:
+            raise ValueError(
+                'keep by name pattern needs at least one pattern, got none; write keep={"*": 0.01}'
+            )
+        for share in shares:
+            if share is not None and not 0 < share <= 1:
+                raise ValueError(
+                    f"keep is a fraction in (0, 1], got {share}; for 99 % sparsity write keep=0.01"
+                )
+        if self.weights is not None and self.weights < 1:
+            raise ValueError(f"weights is a number of weights, at least 1, got {self.weights}")
+        if self.max_drop is not None and not 0 <= self.max_drop < 100:
+            raise ValueError(
+                f"max_drop is in points of accuracy, from 0 to 100, got {self.max_drop}"
+            )
+        if self.bytes is not None and self.bytes < 1:
+            raise ValueError(f"bytes is the size of a file, at least 1, got {self.bytes}")
+
+    def _check_way(self) -> None:
         if not 0 < self.begin < self.reach <= self.freeze < 1:
             raise ValueError(
                 f"0 < begin < reach <= freeze < 1 must hold, got begin={self.begin}, "
@@ -107,40 +168,19 @@ class Target:
             raise ValueError(
                 f"listen is a part of a target; ask for one of {', '.join(WISHES)} as well"
             )
+        if self.listen and self.grade:
+            raise ValueError(
+                "listen and grade both put the gates in an order at begin; leave one of them out"
+            )
         if not 0 <= self.evenly <= 1:
             raise ValueError(f"evenly is in [0, 1], got {self.evenly}")
         if self.fall not in FALLS or (self.fall != "cube" and self.wish not in FALLING):
             raise ValueError(
                 f"fall is one of {', '.join(FALLS)}, other than a cube for {', '.join(FALLING)}, "
-                f"got {self.fall!r} with {asked}"
+                f"got {self.fall!r} with {self}"
             )
-        if not 0 < self.travel < math.inf:
+        if self.travel is not None and not 0 < self.travel < math.inf:
             raise ValueError(f"travel is a finite distance above zero, got {self.travel}")
-
-    def __bool__(self) -> bool:
-        return any(getattr(self, name) is not None for name in WISHES)
-
-    def __str__(self) -> str:
-        return f"{self.wish}={getattr(self, self.wish)}" if self else "no target"
-
-    @property
-    def wish(self) -> str:
-        """The name of the goal; empty if there is none."""
-        return next((name for name in WISHES if getattr(self, name) is not None), "")
-
-    def _check_sizes(self) -> None:
-        if self.keep is not None and not 0 < self.keep <= 1:
-            raise ValueError(
-                f"keep is a fraction in (0, 1], got {self.keep}; for 99 % sparsity write keep=0.01"
-            )
-        if self.weights is not None and self.weights < 1:
-            raise ValueError(f"weights is a number of weights, at least 1, got {self.weights}")
-        if self.max_drop is not None and not 0 <= self.max_drop < 100:
-            raise ValueError(
-                f"max_drop is in points of accuracy, from 0 to 100, got {self.max_drop}"
-            )
-        if self.bytes is not None and self.bytes < 1:
-            raise ValueError(f"bytes is the size of a file, at least 1, got {self.bytes}")
 
     def _check_prices(self) -> None:
         if self.price is not None and not 0 <= self.price < math.inf:
@@ -170,22 +210,41 @@ class Found:
     price: float
     """Mean price in nats from the last quarter of the fall to the cut, weighted by gate travel."""
     path: tuple[float, ...]
-    """Mean prices in equal parts of the time to the cut: `Target(path=...)` repeats the run."""
+    """Mean prices in equal parts of the time to the cut: `Target(path=...)` repeats the run
+    with the same `travel` and `grade`."""
     ended: bool
     """Whether the exact cut has been made."""
+    travel: float = 10.0
+    """Distance that a gate with an average gradient travels."""
+    graded: bool = False
+    """Whether gates were put in the order of their weights."""
+    groups: tuple[tuple[str, Found], ...] = ()
+    """The same for every group of layers, by name pattern, if they have targets of their own."""
 
     def __str__(self) -> str:
+        if self.groups:
+            return "; ".join(
+                f"{pattern}: {found.kept:,} of {found.total:,} weights are "
+                f"{'left' if found.ended else 'open, not there yet'}"
+                for pattern, found in self.groups
+            )
         if not self.ended:
             return f"{self.asked}: not there yet, {self.kept:,} of {self.total:,} weights are open"
         price = float(f"{self.price:.3g}")
-        return (
+        text = (
             f"{self.asked}: {self.kept:,} of {self.total:,} weights are left "
-            f"(keep {self.kept / self.total:.5f}); the price was {price:g}: "
-            f"Target(price={price:g}) repeats it roughly"
+            f"(keep {self.kept / self.total:.5f}); the price was {price:g}"
         )
+        # The price of graded gates is high while they fall and low after it; no mean stands for it.
+        return text if self.graded else f"{text}: Target(price={price:g}) repeats it roughly"
 
     @property
     def how_to_repeat(self) -> str:
-        """The command's flags that follow the path of the price again."""
+        """The command's flags that follow the path of the price again; empty for groups."""
+        if self.groups:
+            return ""
         path = " ".join(f"{price:.4g}" for price in self.path)
-        return f"--target.path {path} repeats the run closely"
+        return (
+            f"--target.path {path} --target.travel {self.travel:.4g} "
+            f"--target.grade {self.graded} repeats the run closely"
+        )

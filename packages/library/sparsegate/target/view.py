@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import torch
 from torch import Tensor, nn
 
 from sparsegate.files import compress, encode_sg
-from sparsegate.gates import OPEN_ABOVE, gated_weights, require_gates, unwrapped
-from sparsegate.sharded import whole
+from sparsegate.gates import (
+    OPEN_ABOVE,
+    Graded,
+    Threshold,
+    gated_weights,
+    require_gates,
+    unwrapped,
+)
+from sparsegate.sharded import shared_like, whole
 
 from .count import num_true
 from .cut import choose
@@ -21,12 +28,30 @@ GATE = re.compile(r"(?:^|(?<=\.))parametrizations\.\w+\.\d+\.gate$")
 
 
 class GatesView(View):
-    """The gates of a model, with a function that judges its accuracy if there is one."""
+    """The gates of a model, with a function that judges its accuracy if there is one.
 
-    def __init__(self, model: nn.Module, judge: Callable[[], float] | None) -> None:
+    Args:
+        model: The gated model.
+        judge: Returns the model's validation accuracy in per cent.
+        names: The gated weights to look at; all unless given.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        judge: Callable[[], float] | None,
+        names: Collection[str] | None = None,
+    ) -> None:
         self._model, self._judge = model, judge
-        self.gates = require_gates(model)
-        self._weights = gated_weights(model)
+        pairs = {
+            name: (gate, weight)
+            for (name, gate), weight in zip(
+                require_gates(model).items(), gated_weights(model), strict=True
+            )
+            if names is None or name in names
+        }
+        self.gates = {name: gate for name, (gate, _) in pairs.items()}
+        self._weights = [weight for _, weight in pairs.values()]
 
     def num_layers(self) -> int:
         """How many weights have gates."""
@@ -74,6 +99,14 @@ class GatesView(View):
                 "in per cent, the same on every process"
             )
         return float(self._judge())
+
+    @torch.no_grad()
+    def grade_(self) -> None:
+        """Puts gates in the order of their weights, in every layer whose gates are all equal."""
+        for gate, weight in zip(self.gates.values(), self._weights, strict=True):
+            values = whole(gate.gate.detach())
+            if isinstance(gate.draw, Threshold) and bool((values == values.flatten()[0]).all()):
+                gate.gate.copy_(shared_like(gate.gate, Graded()(whole(weight.detach()))))
 
     @torch.no_grad()
     def close_(self, masks: dict[str, Tensor]) -> None:

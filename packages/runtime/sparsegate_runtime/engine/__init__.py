@@ -4,6 +4,7 @@ from . import network
 from .functions import Function
 from .image import image_of
 from .image_parts import INSTRUCTION_SETS
+from .kept import KeptArray, smaller
 from .loaded import Image, Signature
 from .matrix import (
     LANES,
@@ -35,6 +36,7 @@ __all__ = [
     "CSlices",
     "Function",
     "Image",
+    "KeptArray",
     "Memory",
     "Plan",
     "Rows",
@@ -52,5 +54,6 @@ __all__ = [
     "peak",
     "run_arrays",
     "scratch",
+    "smaller",
     "spread",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from .network import Constant, Conv, Linear, Map, Network, Node, Permute
+from .network import Conv, Linear, Map, Network, Node, Permute
 from .structures import MOST_CODE, MOST_INPUTS, MOST_REGISTERS, Instruction
 
 
@@ -118,8 +118,3 @@ def absorbed(found: dict[Node, Group]) -> set[Node]:
                 made.add(node)
                 node = node.inputs[0]
     return made
-
-
-def is_constant(node: Node) -> bool:
-    """Whether no input changes a tensor."""
-    return isinstance(node, Constant)

@@ -224,7 +224,7 @@ class Upsample(Node):
 class Embedding(Node):
     """Rows of a table, by the indices that are the input."""
 
-    table: Array = field(repr=False)
+    table: Weight = field(repr=False)
 
 
 CELLS = ("tanh", "relu", "lstm", "gru")

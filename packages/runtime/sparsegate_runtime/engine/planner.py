@@ -11,9 +11,11 @@ from . import network as n
 from . import structures as c
 from .borders import Borders
 from .fuse import absorbed, groups
-from .layout import InLines, Layout, SideBySide
+from .in_lines import InLines
+from .layout import Layout
 from .network import Network, Node
 from .pending import Pending
+from .side_by_side import SideBySide
 from .structures import Kind
 from .tensor import (
     SLACK,

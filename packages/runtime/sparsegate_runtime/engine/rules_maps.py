@@ -14,7 +14,7 @@ from .fuse import Group, compiled
 from .layout import Written
 from .planner import Planner, merged, view_of
 from .structures import Kind
-from .sums import Sums, emit, sums_of
+from .sums import Sums, emit, is_matrix_vector, sums_of
 from .tensor import LANES, Positions, Tensor
 
 ALIGNED = 16
@@ -45,8 +45,9 @@ def _leaves(planner: Planner, group: Group, base: Tensor | None) -> list[Tensor]
 def _finish(planner: Planner, group: Group, sums: Sums) -> Tensor | None:
     """The layer with these functions applied to its sums; None if an operand lies elsewhere."""
     border = planner.borders.value(group.out)
-    if len(group.maps) == 1 and group.maps[0].function == Function.RELU:
-        emit(planner, sums, c.Finish(0.0, 0, None, None), border=border)
+    bounds = _bounds(group)
+    if bounds is not None and (bounds == (0.0, 0.0) or not is_matrix_vector(sums)):
+        emit(planner, sums, c.Finish(*bounds, None, None), border=border)
         return sums.out
     inverse = [group.permuted.index(dim) for dim in range(len(group.permuted))]
     operands: list[tuple[Tensor, tuple[int, int]]] = []
@@ -66,6 +67,20 @@ def _finish(planner: Planner, group: Group, sums: Sums) -> Tensor | None:
         then=lambda: _then(sums, operands, code, result),
     )
     return sums.out
+
+
+def _bounds(group: Group) -> tuple[float, float] | None:
+    """The least and the most value of a function that only cuts values off; a most of 0 is none."""
+    (one,) = group.maps if len(group.maps) == 1 else (None,)
+    if one is None or len(one.inputs) != 1:
+        return None
+    if one.function == Function.RELU:
+        return 0.0, 0.0
+    if one.function == Function.RELU6:
+        return 0.0, 6.0
+    if one.function == Function.CLAMP and one.y > max(0.0, one.x):
+        return one.x, one.y if np.isfinite(one.y) else 0.0
+    return None
 
 
 def _then(
@@ -244,7 +259,7 @@ def _flattened(tensors: Sequence[Tensor]) -> tuple[list[int], list[list[int]], P
     for one, own in zip(tensors, strides, strict=True):
         same = repeats(one, out, inner)
         own.append(c.REPEATS if same else 1 if one.strides[inner[0]] else 0)
-    return [*sizes, found.extent], strides, found
+    return [*sizes, found.count], strides, found
 
 
 def _follows(one: Tensor, out: Tensor, dims: Sequence[int]) -> bool:

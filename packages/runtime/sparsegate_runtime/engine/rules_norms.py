@@ -48,7 +48,7 @@ def layer_norm(planner: Planner, node: n.LayerNorm) -> Tensor:
         make,
         [source],
         out,
-        extent=positions.extent,
+        extent=positions.count,
         ranges=written.ranges,
     )
     return out

@@ -80,7 +80,7 @@ class Pointwise(Structure):
 class Finish(Structure):
     """`Finish` of engine.h."""
 
-    _fields_ = (("least", FLOAT), ("unused", INT), ("inside", POINTER), ("then", POINTER))
+    _fields_ = (("least", FLOAT), ("most", FLOAT), ("inside", POINTER), ("then", POINTER))
 
 
 class Apart(Structure):

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from . import network as n
 from . import structures as c
 from .borders import reads_in_place
+from .in_lines import InLines
 from .kept import entries, num_kept
-from .layout import InLines
 from .matrix import Rows, Slices, Weights, columns_in_block
 from .planner import Planner
 from .structures import Kind
@@ -30,8 +30,6 @@ WIDEST = {0: 6, 1: 6, 2: 28, 3: 6, 4: 6}
 """Vectors that fit into the registers, by variant."""
 DENSE = 0.7
 """Kept weights from which a matrix without zeros in its kernel is faster."""
-
-FinishOf = Callable[[], c.Finish]
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,9 +99,8 @@ def emit(
     written = planner.layout.written(sums.out, sums.out_channel, border, line=sums.apart[0])
     mask = written.mask
     columns, kept = sums.num_columns, num_kept(sums.node.weight)
-    is_few = _is_few(sums.extent, columns, sums.groups)
     is_plain = sums.groups == 1 and columns > 1 and not sums.apart[0]
-    if is_few and not sums.taps.offset.any():
+    if is_matrix_vector(sums):
         make, kind, scratch = _matrix_vector(sums), Kind.MATRIX_VECTOR, columns + 16
     elif kept >= DENSE * sums.num_rows * columns and is_plain:
         make, kind, scratch = _dense(sums), Kind.DENSE_MULTIPLY, 0
@@ -138,6 +135,12 @@ def emit(
     )
 
 
+def is_matrix_vector(sums: Sums) -> bool:
+    """Whether the kernel for few positions runs it."""
+    is_few = _is_few(sums.extent, sums.num_columns, sums.groups)
+    return is_few and not sums.taps.offset.any()
+
+
 def _is_few(extent: int, columns: int, groups: int) -> bool:
     """Whether a matrix is multiplied by one position after another."""
     return extent <= FEW and columns <= MOST_COLUMNS and groups == 1
@@ -165,10 +168,10 @@ def _pointwise_layer(
     """A product at every position on its own."""
     positions = source.positions(channel)
     assert positions is not None
-    extent = positions.extent
+    extent, room = positions.count, positions.extent
     groups = node.groups if isinstance(node, n.Conv) else 1
     few = _is_few(extent, node.weight.size // max(1, len(node.weight)), groups)
-    out = planner.allocate(node.shape, channel, source, extent, tight=few)
+    out = planner.allocate(node.shape, channel, source, room, tight=few)
     columns = node.weight.size // max(1, len(node.weight))
     zero = np.zeros(columns, np.int64)
     return Sums(node, source, channel, out, channel, extent, Taps(np.arange(columns), zero), groups)
@@ -216,7 +219,7 @@ def _conv_on_grid(planner: Planner, node: n.Conv, source: Tensor) -> Sums:
     pixels = np.arange(node.weight.shape[3]) * node.dilation[1] - pad_x
     offsets = (lines[:, None] * grid.line + pixels[None, :]).reshape(-1)
     out = planner.images(node, node.shape)
-    extent = plane * node.shape[0]
+    extent = planner.layout.extent(out)
     return Sums(node, source, 1, out, 1, extent, _taps(node, offsets), node.groups)
 
 
@@ -266,13 +269,18 @@ def _multiply(planner: Planner, sums: Sums) -> Callable[[], c.Structure]:
     return make
 
 
+def _nearly_equal(vectors: int, most: int) -> int:
+    """Vectors of the largest of nearly equal tiles."""
+    return -(-vectors // -(-vectors // most))
+
+
 def _bytes_of_tile(sums: Sums, tile: int) -> int:
     """Bytes of a channel that a tile reads."""
     if not sums.taps.offset.any() or sums.out.strides[0] != 1:
-        return 64 * tile + 4 * sum(sums.reach)
-    vectors = sums.out.shape[3]  # of a line: a tile does not go beyond it
-    tile = -(-vectors // -(-vectors // tile))
-    pixels = np.arange(tile) * max(1, sums.apart[2])
+        vectors = max(1, -(-sums.extent // LANES))
+        return 64 * _nearly_equal(vectors, tile) + 4 * sum(sums.reach)
+    # a tile does not go beyond a line
+    pixels = np.arange(_nearly_equal(sums.out.shape[3], tile)) * max(1, sums.apart[2])
     taps = np.unique(sums.taps.offset) // LANES
     return 64 * len(np.unique(taps[:, None] + pixels))
 

@@ -123,6 +123,17 @@ class Positions:
     extent: int
     """Positions from the first to the last, gaps and a border at the end included."""
 
+    @property
+    def count(self) -> int:
+        """Positions from the first to the last, without a border at the end.
+
+        >>> Positions((2, 3), (4, 1), 8).count
+        7
+        """
+        return 1 + sum(
+            (size - 1) * step for size, step in zip(self.shape, self.strides, strict=True)
+        )
+
     @classmethod
     def of(cls, shape: Sequence[int], strides: Sequence[int]) -> Positions | None:
         """None if neighbours do not lie next to each other, or most of the extent is gaps."""

@@ -5,6 +5,8 @@ from .entry import FORMATS, Entry, num_negative_zeros
 from .format import Description, Elements, Format
 from .limit import check_limit, default_limit
 from .read import SG_ENDING, Tensors, read, read_entries
+from .sg.bytestream import ByteReader, varint
+from .sg.read import decode_sg
 from .sg.shapes import Shapes
 from .sg.version2 import register_architectures
 from .sg.write import encode_sg, write_sg
@@ -17,6 +19,7 @@ __all__ = [
     "SG_ENDING",
     "TYPES",
     "Array",
+    "ByteReader",
     "Cost",
     "Description",
     "Elements",
@@ -26,6 +29,7 @@ __all__ = [
     "Tensors",
     "bits_type",
     "check_limit",
+    "decode_sg",
     "default_limit",
     "encode_safetensors",
     "encode_sg",
@@ -36,6 +40,7 @@ __all__ = [
     "read",
     "read_entries",
     "register_architectures",
+    "varint",
     "write_safetensors",
     "write_sg",
 ]

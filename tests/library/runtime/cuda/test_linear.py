@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from sparsegate.runtime import pack
 from sparsegate.runtime.cuda.cut import Cut, fits
-from sparsegate.runtime.cuda.linear import Plan, add_chunks, linear, reference_linear, unpack
+from sparsegate.runtime.cuda.linear import BandLaunch, add_chunks, linear, reference_linear, unpack
 from sparsegate.runtime.cuda.tile import Tile
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -164,7 +164,7 @@ def test_what_is_not_faster_in_chunks_has_none():
 def test_programs_that_only_fill_the_gpu_write_nothing(tile):
     weight, bias = layer(10, 30, 0.5, torch.float32)
     packed, x = pack(weight, bias, relu=False, tile=tile), torch.randn(1, 30, device=DEVICE)
-    plan, out = Plan(packed, x, tile), torch.full((1, 12), 7.0, device=DEVICE)
+    plan, out = BandLaunch(packed, x, tile), torch.full((1, 12), 7.0, device=DEVICE)
     plan.multiply.grid = (plan.multiply.grid[0] + 5, 1)
     plan(packed, x, out)
     assert_near(out[:, :10], x, weight, bias, relu=False)

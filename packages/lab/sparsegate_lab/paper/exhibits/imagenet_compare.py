@@ -8,7 +8,7 @@ from typing import Any
 from sparsegate_lab.report import INK
 from sparsegate_lab.study import Study
 
-from ..contest import Entry
+from ..contest import Contestant
 from ..exhibit import Exhibit, Studies
 from ..findings import Findings, Row
 from ..imagenet import BASELINE, NETWORKS, began_with, dense, difference, gated, lost, notes
@@ -50,7 +50,9 @@ class ImagenetCompare(Exhibit):
         """Returns the rows, and rate and loss of learned gates next to the printed ones."""
         about, study = NETWORKS[self.network], gated(self.network, studies)
         near = Tolerance(round(about.rate.value / 10, 2), "a tenth of the printed rate", "higher")
-        check = Check(about.rate, None if study is None else Entry("", study).rate, near, digits=1)
+        check = Check(
+            about.rate, None if study is None else Contestant("", study).rate, near, digits=1
+        )
         return Findings(
             self.title(),
             (HEADS, *_paper_rows(about.compare), *_our_rows(self.network, studies)),
@@ -115,17 +117,20 @@ def _paper_rows(table: PrintedTable) -> list[Row]:
 
 def _our_rows(network: str, studies: Studies) -> list[Row]:
     """Returns our networks, largest first; those with other layers have no dense reference."""
-    base, entries = dense(network, studies), [Entry(name, study) for name, study in studies.items()]
+    base, entries = (
+        dense(network, studies),
+        [Contestant(name, study) for name, study in studies.items()],
+    )
     return [_row(each, base) for each in sorted(entries, key=lambda each: -each.kept.mean)]
 
 
-def _row(entry: Entry, base: Study | None) -> Row:
+def _row(entry: Contestant, base: Study | None) -> Row:
     accuracy = f"{entry.test.mean:.2f} ± {entry.test.spread:.2f}"
     sizes = f"{entry.kept.mean:,.0f}", f"{entry.with_indices.mean:,.0f}"
     against = (
         "-"
         if base is None or base is entry.study
-        else f"{difference(entry, Entry('', base))[0]:+.2f}"
+        else f"{difference(entry, Contestant('', base))[0]:+.2f}"
     )
     return (f"`{entry.recipe}`", *sizes, accuracy, against, f"{entry.rate.mean:.1f}x", "ours")
 
@@ -135,7 +140,9 @@ def _strangers(network: str, studies: Studies) -> tuple[str, ...]:
     base = dense(network, studies)
     if base is None:
         return ()
-    gates = {name: study.records for name, study in studies.items() if Entry(name, study).is_gates}
+    gates = {
+        name: study.records for name, study in studies.items() if Contestant(name, study).is_gates
+    }
     names = [
         f"`{name}`"
         for name, records in gates.items()
@@ -151,11 +158,11 @@ def _strangers(network: str, studies: Studies) -> tuple[str, ...]:
 def _points(network: str, studies: Studies) -> dict[str, list[float]]:
     """Returns rate, relative accuracy and two standard errors for every study of learned gates."""
     base = dense(network, studies)
-    entries = [Entry("", study) for study in studies.values()]
+    entries = [Contestant("", study) for study in studies.values()]
     gates = sorted((each for each in entries if each.is_gates), key=lambda each: each.rate.mean)
     if base is None or not gates:
         return {}
-    more, noise = zip(*(difference(each, Entry("", base)) for each in gates), strict=True)
+    more, noise = zip(*(difference(each, Contestant("", base)) for each in gates), strict=True)
     return {
         "times fewer weights": [each.rate.mean for each in gates],
         "accuracy against dense": [round(each, 4) for each in more],

@@ -9,7 +9,7 @@ from sparsegate_lab.recipes import RECIPES
 from sparsegate_lab.train import Run
 
 from .. import paper
-from ..contest import Entry, best_gates, standing
+from ..contest import Contestant, best_gates, standing
 from ..contest_plot import draw_contest
 from ..exhibit import Exhibit, Studies
 from ..findings import Findings, Row
@@ -66,7 +66,7 @@ class Lenet5Compare(Exhibit):
 
     def findings(self, studies: Studies) -> Findings:
         """Returns the table, the comparisons, and the methods that learned gates do not beat."""
-        entries = {name: Entry(name, study) for name, study in studies.items()}
+        entries = {name: Contestant(name, study) for name, study in studies.items()}
         printed = {
             **{row: entries.get(recipe) for row, recipe in OTHERS.items()},
             **_methods(entries),
@@ -88,13 +88,13 @@ class Lenet5Compare(Exhibit):
         if studies:
             draw_contest(
                 figure.subplots(),
-                [Entry(name, study) for name, study in studies.items()],
+                [Contestant(name, study) for name, study in studies.items()],
                 paper.LENET5_COMPARE,
             )
         return bool(studies)
 
 
-def _methods(entries: dict[str, Entry]) -> dict[str, Entry | None]:
+def _methods(entries: dict[str, Contestant]) -> dict[str, Contestant | None]:
     """Returns the gated networks whose sizes are closest to the paper's two methods."""
     gated = [each for each in entries.values() if each.is_gates]
     sizes = {row: _printed(row, "parameters").value for row in OURS}
@@ -110,11 +110,11 @@ def _printed(row: str, column: str) -> Printed:
     return number
 
 
-def _label(entry: Entry) -> str:
+def _label(entry: Contestant) -> str:
     return str(entry.study.records[0].run["method"]["name"]).replace("_", " ")
 
 
-def _row(label: str, entry: Entry | None, entries: dict[str, Entry]) -> Row:
+def _row(label: str, entry: Contestant | None, entries: dict[str, Contestant]) -> Row:
     texts = [""] * 3
     if label in paper.LENET5_COMPARE.rows:
         numbers = [
@@ -151,7 +151,7 @@ def _row(label: str, entry: Entry | None, entries: dict[str, Entry]) -> Row:
     )
 
 
-def _checks(row: str, entry: Entry | None) -> tuple[Check, Check]:
+def _checks(row: str, entry: Contestant | None) -> tuple[Check, Check]:
     """Compares sizes (within 10 %) and accuracies (within 0.2 points)."""
     size, accuracy = _printed(row, "parameters"), _printed(row, "accuracy")
     near = Tolerance(TENTH * size.value, "parameters, a tenth of those printed", "lower")
@@ -159,7 +159,7 @@ def _checks(row: str, entry: Entry | None) -> tuple[Check, Check]:
     return Check(size, kept, near, digits=0), Check(accuracy, test, ACCURACY)
 
 
-def _claims(entries: dict[str, Entry]) -> tuple[Claim, ...]:
+def _claims(entries: dict[str, Contestant]) -> tuple[Claim, ...]:
     """Checks that gates lead wherever they compete, and mentions two later methods."""
     others = [each for each in entries.values() if not each.is_gates]
     against = {

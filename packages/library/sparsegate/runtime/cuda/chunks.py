@@ -33,7 +33,7 @@ class Words:
 
 
 @dataclass(frozen=True)
-class Format:
+class RecordSizes:
     """Sizes of the records, for the kernel that reads them."""
 
     cut: Cut
@@ -47,7 +47,7 @@ class Format:
     """Numbers at the end of a record that are not words."""
 
 
-def make(words: Words, cut: Cut) -> tuple[Record, Format]:
+def make(words: Words, cut: Cut) -> tuple[Record, RecordSizes]:
     """Makes one record per program: words interleaved by thread, biases, first chunks and rows.
 
     The upper half of a word is its value, the lower half is twice its column. Chunks are padded
@@ -58,7 +58,7 @@ def make(words: Words, cut: Cut) -> tuple[Record, Format]:
     lines = -(-(weights.shape[1] + rest.shape[1]) // LINE)
     between = np.zeros((cut.programs, lines * LINE - weights.shape[1] - rest.shape[1]), np.int32)
     longest = int(layout.sizes.max(initial=0))
-    return np.concatenate([weights, between, rest], 1), Format(
+    return np.concatenate([weights, between, rest], 1), RecordSizes(
         cut, layout.used, longest, lines, rest.shape[1]
     )
 

@@ -56,7 +56,7 @@ class PackedConv2d(nn.Module):
     def __init__(self, rows: PackedLinear, geometry: Geometry) -> None:
         super().__init__()
         self.rows, self.geometry = rows, geometry
-        self.plans: dict[Any, Plan] = {}
+        self.plans: dict[Any, ConvLaunch] = {}
 
     @property
     def in_channels(self) -> int:
@@ -121,7 +121,7 @@ def conv(
         x = x.contiguous()
         key = (tuple(x.shape), is_aligned(x), tile)
         if key not in packed.plans:
-            packed.plans[key] = Plan(
+            packed.plans[key] = ConvLaunch(
                 packed, x, out, tile or choose_conv(packed.rows.num_words, out)
             )
         with on_device(x):
@@ -138,7 +138,7 @@ def choose_conv(num_words: int, out: Float[Tensor, "batch rows out_y out_x"]) ->
     return Tile(1, width, 2, min(pixels, power_of_two(num_pixels)))
 
 
-class Plan:
+class ConvLaunch:
     """Launches the kernels `pad` and `conv` for inputs of one shape."""
 
     def __init__(self, packed: PackedConv2d, x: Tensor, out: Tensor, tile: Tile) -> None:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from sparsegate.triton_call import Launch
 
 from .bands import Band, make_bands
-from .chunks import Format, Words, make
+from .chunks import RecordSizes, Words, make
 from .cut import Cut, choose_cut, fits
 from .launch import (
     band_arguments,
@@ -65,11 +65,11 @@ class PackedLinear(nn.Module):
         self.register_buffer(
             "chunks", self.columns.new_empty(0, dtype=torch.int32), persistent=False
         )
-        self.format: Format | None = None
+        self.format: RecordSizes | None = None
         self.bands, self.relu = bands, relu
         self.out_features, self.in_features = shape
         self.kind = kind_of(self.values.dtype, self.in_features)
-        self.plans: dict[Any, Plan | ChunkPlan] = {}
+        self.plans: dict[Any, BandLaunch | ChunkPlan] = {}
         self.register_load_state_dict_post_hook(_settle)  # type: ignore[no-untyped-call]
 
     @property
@@ -226,16 +226,16 @@ def linear(
     return out.view(*x.shape[:-1], packed.out_features)
 
 
-def _plan(packed: PackedLinear, x: Tensor, tile: Tile | None) -> Plan | ChunkPlan:
+def _plan(packed: PackedLinear, x: Tensor, tile: Tile | None) -> BandLaunch | ChunkPlan:
     if len(x) == 1 and tile is None and packed.format:
         return ChunkPlan(packed, packed.format, x)
-    return Plan(packed, x, tile or packed.tile(x))
+    return BandLaunch(packed, x, tile or packed.tile(x))
 
 
 class ChunkPlan:
     """Launches the kernel for one image of a layer with chunks."""
 
-    def __init__(self, packed: PackedLinear, form: Format, x: Tensor) -> None:
+    def __init__(self, packed: PackedLinear, form: RecordSizes, x: Tensor) -> None:
         cut, early = form.cut, begins_early(x.device)
         constants = {
             "KIND": packed.kind,
@@ -262,7 +262,7 @@ class ChunkPlan:
         self.multiply(x, packed.chunks, out, *self.numbers)
 
 
-class Plan:
+class BandLaunch:
     """Launches the kernels for bands and one number of images."""
 
     def __init__(self, packed: PackedLinear, x: Tensor, tile: Tile) -> None:

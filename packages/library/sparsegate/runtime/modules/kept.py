@@ -65,7 +65,7 @@ class Kept:
         return Weights(row.numpy(), self.column.long().numpy(), self.value.numpy(), self.shape[0])
 
 
-class Packed:
+class PackedLayer:
     """One layer packed for the kernels, in the form for each batch size so far."""
 
     def __init__(self, layer: ChainLayer) -> None:
@@ -103,14 +103,14 @@ FEW_IMAGES = 3
 """Up to this batch size, the kernels take images one by one."""
 MOST_SHAPES = 16
 """Input shapes for which a layer stays packed; a further one replaces the first."""
-_PACKED: dict[int, dict[Any, Packed]] = {}
+_PACKED: dict[int, dict[Any, PackedLayer]] = {}
 """Packed layers by the address of their values, then by input shape."""
 _PACKING = Lock()
 
 
 def packed(
     kept: Kept, bias: Tensor | None, in_shape: tuple[int, int, int], **settings: Any
-) -> Packed:
+) -> PackedLayer:
     """The packed layer of these weights; it lives as long as the tensor of the values."""
     place = kept.value.data_ptr()
     key = (0 if bias is None else bias.data_ptr(), in_shape)
@@ -124,5 +124,5 @@ def packed(
         shapes = _PACKED[place]
         if len(shapes) >= MOST_SHAPES:
             del shapes[next(iter(shapes))]
-        shapes[key] = Packed(kept.layer(bias, in_shape, **settings))
+        shapes[key] = PackedLayer(kept.layer(bias, in_shape, **settings))
         return shapes[key]

@@ -249,7 +249,17 @@ def _folded(made: Translator, read: n.Node, scale: Any, shift: Any) -> n.Node | 
         weight = read.weight.astype(np.float64) * each[:, :, None, None]
     else:
         weight = read.weight.astype(np.float64) * scale.reshape(-1, *(1,) * (read.weight.ndim - 1))
-    return made.add(_with(read, weight=weight.astype(np.float32), bias=bias.astype(np.float32)))
+    unscaled = None
+    if read.unscaled is None:
+        unscaled = n.Unscaled(read.weight, scale.astype(np.float32))
+    return made.add(
+        _with(
+            read,
+            weight=weight.astype(np.float32),
+            bias=bias.astype(np.float32),
+            unscaled=unscaled,
+        )
+    )
 
 
 def _with(node: Any, **changes: Any) -> n.Node:

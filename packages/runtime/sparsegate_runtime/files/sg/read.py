@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -30,21 +31,34 @@ def read_sg(path: Path, *, limit: int | None = None) -> tuple[dict[str, Entry], 
     More than `limit` bytes of dense tensors are refused before they are allocated.
     """
     try:
-        return _read(path.read_bytes(), limit)
+        return decode_sg(path.read_bytes(), _entry, limit=limit)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 
 
-def _read(raw: bytes, limit: int | None) -> tuple[dict[str, Entry], dict[str, str]]:
+def decode_sg(
+    raw: bytes | memoryview, make: Make[Made], *, limit: int | None = None
+) -> tuple[dict[str, Made], dict[str, str]]:
+    """The tensors of a file's bytes, and its tied names, each with the name of its tensor.
+
+    Args:
+        raw: the whole file.
+        make: makes a tensor from its type, its shape, where its kept elements are (a mask of all
+            elements, or their positions, rising), and their bits as unsigned integers.
+        limit: the most bytes of dense tensors.
+
+    """
     if raw[:2] != NAME or len(raw) < 8:
-        raise ValueError(f"it begins with {raw[:3].hex() or 'nothing'}: it is not an .sg file")
+        raise ValueError(
+            f"it begins with {bytes(raw[:3]).hex() or 'nothing'}: it is not an .sg file"
+        )
     if raw[2] not in SHAPE_READERS:
         raise ValueError(
             f"it is an .sg file of version {raw[2]}, expected {VERSION} or 2; update sparsegate"
         )
     if zlib.crc32(raw[:-4]).to_bytes(4, "little") != raw[-4:]:
         raise ValueError("its checksum is wrong: it is truncated or damaged")
-    reader = ByteReader(raw[:-4], 3)
+    reader = ByteReader(memoryview(raw)[:-4], 3)
     lanes = reader.varint(MAX_LANES)
     shapes = SHAPE_READERS[raw[2]](reader)
     check_limit(sum(num_bytes(*about) for about in shapes.values()), limit, file_bytes=len(raw))
@@ -52,12 +66,15 @@ def _read(raw: bytes, limit: int | None) -> tuple[dict[str, Entry], dict[str, st
     masks = MaskReader()
     sides = [_read_side(reader, masks, *about, tables) for about in shapes.values()]
     states = np.frombuffer(reader.take(4 * lanes), "<u4")
-    rest = reader.take(len(reader.raw) - reader.position)
+    rest = memoryview(raw)[reader.position : -4]
     if lanes == 0 or len(rest) % 2 or (states < 2**16).any():
         raise ValueError("its stream begins with impossible states")
-    return _read_entries(Decoder(states, np.frombuffer(rest, "<u2")), masks, shapes, sides)
+    decoder = Decoder(states, np.frombuffer(rest, "<u2"))
+    return _read_tensors(decoder, masks, shapes, sides, make)
 
 
+Made = TypeVar("Made")
+Make = Callable[[str, Shape, Array, Array], Made]
 ReadValues = Callable[[Decoder, int], Array]
 """Reads the values of one tensor, given their number."""
 Side = tuple[MaskSide, ReadValues] | int | None
@@ -89,33 +106,35 @@ def _read_form(reader: ByteReader, form: int, dtype: str, tables: list[Table]) -
     return lambda decoder, count: table.values[decoder.symbols(count, frequencies(table.counts))]
 
 
-def _read_entries(
-    decoder: Decoder, masks: MaskReader, shapes: Shapes, sides: list[Side]
-) -> tuple[dict[str, Entry], dict[str, str]]:
-    entries: dict[str, Entry] = {}
+def _read_tensors(
+    decoder: Decoder, masks: MaskReader, shapes: Shapes, sides: list[Side], make: Make[Made]
+) -> tuple[dict[str, Made], dict[str, str]]:
+    found: dict[str, Made] = {}
     tied: dict[str, str] = {}
     names = list(shapes)
     for number, (name, side) in enumerate(zip(names, sides, strict=True)):
         if not isinstance(side, int):
-            entries[name] = _read_entry(decoder, masks, *shapes[name], side)
+            found[name] = make(*shapes[name], *_kept(decoder, masks, shapes[name][0], side))
             continue
         if not 1 <= side <= number or shapes[names[side - 1]] != shapes[name]:
             raise ValueError(f"{name} is tied to tensor {side}, which does not fit")
         tied[name] = tied.get(names[side - 1], names[side - 1])
     decoder.finish()
-    return entries, tied
+    return found, tied
 
 
-def _read_entry(
-    decoder: Decoder,
-    masks: MaskReader,
-    dtype: str,
-    shape: Shape,
-    side: tuple[MaskSide, ReadValues] | None,
-) -> Entry:
+def _kept(
+    decoder: Decoder, masks: MaskReader, dtype: str, side: tuple[MaskSide, ReadValues] | None
+) -> tuple[Array, Array]:
+    """Where the kept elements are, as a mask or as positions, and their bits."""
+    if side is None:
+        return np.zeros(0, np.int64), np.zeros(0, f"<u{item_size(dtype)}")
+    mask, values = side
+    where = masks.where(decoder, mask)
+    return where, values(decoder, mask.kept)
+
+
+def _entry(dtype: str, shape: Shape, where: Array, values: Array) -> Entry:
     bits = np.zeros(num_bytes(dtype, shape) // item_size(dtype), bits_type(dtype))
-    if side is not None:
-        mask, values = side
-        positions = masks.bits(decoder, mask)
-        bits[positions] = values(decoder, len(positions)).view(bits.dtype)
+    bits[where] = values.view(bits.dtype)
     return Entry.cheapest(Elements(bits, shape), dtype, negative_zeros=True)

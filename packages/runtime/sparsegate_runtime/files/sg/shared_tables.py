@@ -15,7 +15,7 @@ MAX_SHORT = 127
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class TableChoice:
     """The tables of a file, and how the values of each tensor are stored."""
 
     tables: list[Table]
@@ -31,7 +31,7 @@ class _Offer:
     forms: list[int]
 
 
-def choose_tables(values: list[Array], dtypes: list[str], groups: list[str]) -> Choice:
+def choose_tables(values: list[Array], dtypes: list[str], groups: list[str]) -> TableChoice:
     """Chooses the cheapest of three: no sharing, sharing in each group, or in each type."""
     by_group = [f"{dtype} {group}" for dtype, group in zip(dtypes, groups, strict=True)]
     partitions = [[[index] for index in range(len(values))], _by(by_group), _by(dtypes)]
@@ -48,7 +48,7 @@ def choose_tables(values: list[Array], dtypes: list[str], groups: list[str]) -> 
             forms[index] = TABLE + len(tables) if form == TABLE else form
         if offer.table is not None and TABLE in offer.forms:
             tables.append(offer.table)
-    return Choice(tables, forms)
+    return TableChoice(tables, forms)
 
 
 def _by(keys: list[str]) -> list[list[int]]:

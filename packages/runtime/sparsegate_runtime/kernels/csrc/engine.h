@@ -64,12 +64,12 @@ typedef struct {
 
 /* ---- products with matrices ---- */
 
-/* What happens to the finished sums of a row of a product: max(sum, least), zero outside, then `then`, if not NULL:
+/* What happens to the finished sums of a row of a product: max(sum, least), min of that and most, zero outside, then `then`, if not NULL:
  * a pointwise operation of one or two dimensions [rows][positions], whose register 0 is the sum (in[0] is ignored);
  * inputs 1 .. are read at [row][position] by their first two strides. Its own `inside` applies last. */
 typedef struct {
     float least; /* -infinity for no bound */
-    int32_t unused;
+    float most;  /* none if it is not above zero; not for MatrixVector */
     WIDE_POINTER(const int32_t, inside);
     WIDE_POINTER(const Pointwise, then);
 } Finish;

@@ -6,6 +6,7 @@
 #define NAME(x) x##_avx2
 #define TARGET __attribute__((target("avx2,fma,bmi,bmi2")))
 #define MAX_TILE 6
+#define PIECE 8
 #define LARGER(one, two) sg_larger(one, two)
 #define STORE_FIRST(to, vector, count) memcpy(to, &(vector), (size_t)(count) * sizeof(float))
 

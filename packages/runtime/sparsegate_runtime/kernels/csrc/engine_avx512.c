@@ -7,6 +7,7 @@
 #define MAX_TILE 28
 #define LARGER(one, two) ((Vector)_mm512_max_ps((__m512)(one), (__m512)(two)))
 #define STORE_FIRST(to, vector, count) _mm512_mask_storeu_ps(to, (__mmask16)((1u << (count)) - 1), (__m512)(vector))
+#define LOAD_MASKED(from, lanes) ((Vector)_mm512_maskz_loadu_ps((__mmask16)(lanes), from))
 
 typedef __mmask16 Choice;
 #define WIDTH 16

@@ -52,10 +52,10 @@ INLINE void NAME(dense_group)(const int parts, const DenseMultiply *dense, const
     out += first * dense->out.stride;
     NAME(dense_sums)(parts, dense, g, k0, k1, x, out, sum);
     if (is_last) {
-        const Part least = NAME(every)(finish->least);
+        const Part least = NAME(every)(finish->least), most = NAME(every)(finish->most > 0 ? finish->most : INFINITY);
         UNROLL for (int t = 0; t < parts; t++)
         {
-            UNROLL for (int r = 0; r < GROUP; r++) sum[r][t] = LARGER_PART(least, sum[r][t]);
+            UNROLL for (int r = 0; r < GROUP; r++) sum[r][t] = SMALLER_PART(most, LARGER_PART(least, sum[r][t]));
             if (finish->inside) {
                 const int64_t at = t * WIDTH;
                 const PartBits mask = NAME(mask_first)(finish->inside + positions.begin + at, positions.count - at);
@@ -71,8 +71,10 @@ INLINE void NAME(dense_group)(const int parts, const DenseMultiply *dense, const
             const int64_t rest = positions.count - t * WIDTH;
             if (rest >= WIDTH)
                 NAME(save)(to + t * WIDTH, sum[r][t]);
-            else if (rest > 0)
-                STORE_FIRST(to + t * WIDTH, sum[r][t], rest);
+            else if (rest > 0) {
+                const Part last = sum[r][t]; /* whose address is taken, so that the sums can stay in registers */
+                STORE_FIRST(to + t * WIDTH, last, rest);
+            }
         }
     }
     for (int64_t r = 0; is_last && finish->then && r < rows; r++)

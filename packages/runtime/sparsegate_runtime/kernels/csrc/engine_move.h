@@ -14,7 +14,7 @@ typedef struct {
     Dim dim[MOST_DIMS];
 } Walk;
 
-#define PIECE 4096 /* floats of a row that one thread copies at a time */
+#define ROW_PIECE 4096 /* floats of a row that one thread copies at a time */
 #define BAND 64    /* floats of a row of a transposed matrix that one thread writes at a time */
 
 /* Moves a walk to its `number`-th index. */
@@ -155,7 +155,7 @@ KERNEL_OF(copy)
             across = NAME(take)(&walk, d);
             break;
         }
-    const int64_t piece = across.size > 1 ? BAND : PIECE, pieces = row.size < piece ? 1 : row.size / piece;
+    const int64_t piece = across.size > 1 ? BAND : ROW_PIECE, pieces = row.size < piece ? 1 : row.size / piece;
     const int64_t jobs = count / row.size / across.size * pieces;
     const int64_t first = jobs * context->part / context->num_parts;
     const int64_t last = jobs * (context->part + 1) / context->num_parts;
@@ -180,13 +180,13 @@ KERNEL_OF(fill)
 {
     const Fill *fill = of;
     float *out = sg_at(context, fill->out.buffer, fill->out.offset) + context->begin;
-    const int64_t count = context->end - context->begin, pieces = count < PIECE ? 1 : count / PIECE;
+    const int64_t count = context->end - context->begin, pieces = count < ROW_PIECE ? 1 : count / ROW_PIECE;
     const int64_t jobs = fill->channels * pieces;
     const int64_t last = jobs * (context->part + 1) / context->num_parts;
     for (int64_t job = jobs * context->part / context->num_parts; job < last; job++) {
         const int64_t p = job % pieces;
         NAME(row_of)
-        (fill->value, out + job / pieces * fill->out.stride + p * PIECE, p + 1 < pieces ? PIECE : count - p * PIECE);
+        (fill->value, out + job / pieces * fill->out.stride + p * ROW_PIECE, p + 1 < pieces ? ROW_PIECE : count - p * ROW_PIECE);
     }
     return 0;
 }
@@ -212,34 +212,96 @@ INLINE void NAME(second_row)(const float *from, const float *end, int earlier, f
         to[i] = from[2 * i];
 }
 
-/* One line of one phase: pixels first, first + stride, ... of a line of the image, `fill` around. */
-INLINE void NAME(phase_line)(const Phases *phases, const float *line, const float *end, int64_t first, float *to)
+#define MOST_KNOWN 4  /* phases of a line whose pixels are known beforehand */
+#define MOST_MASKS 16 /* vectors of a line whose lanes are known beforehand */
+
+/* What all lines of a phase have in common: pixels before to after of a line come from the image. `inside` are the
+ * lanes of each vector of out that do, `lanes` those of the 32 floats that they are every second of. */
+typedef struct {
+    int64_t first, before, after;
+    uint32_t lanes[MOST_MASKS];
+    uint16_t inside[MOST_MASKS];
+} Pixels;
+
+/* The lowest `count` bits, none or all of 64 beyond. */
+static inline uint64_t sg_lanes(int64_t count)
 {
-    const int64_t stride = phases->stride_x, step = phases->in.stride[3], width = phases->width;
+    return count <= 0 ? 0 : count >= 64 ? ~(uint64_t)0 : ((uint64_t)1 << count) - 1;
+}
+
+INLINE Pixels NAME(pixels_of)(const Phases *phases, int64_t x)
+{
+    const int64_t first = phases->first_x + x, stride = phases->stride_x, width = phases->width;
     int64_t before = first < 0 ? (stride - 1 - first) / stride : 0;
     int64_t after = first < width ? (width - first + stride - 1) / stride : 0;
     after = after < phases->columns ? after : phases->columns;
-    before = before < after ? before : after;
+    Pixels pixels = {first, before < after ? before : after, after, {0}, {0}};
+    for (int64_t v = 0; v < MOST_MASKS && v * LANES < phases->line; v++) {
+        const int64_t from = pixels.before - v * LANES, to = pixels.after - v * LANES;
+        pixels.lanes[v] = (uint32_t)(sg_lanes(2 * to) & ~sg_lanes(2 * from) & 0x55555555u);
+        pixels.inside[v] = (uint16_t)(sg_lanes(to) & ~sg_lanes(from));
+    }
+    return pixels;
+}
+
+#ifdef LOAD_MASKED
+/* A line of one phase of every second pixel, without a branch for its ends. What follows it up to `limit` is written
+ * later, so that vectors may go beyond its end. */
+INLINE void NAME(second_line)(const Phases *phases, const Pixels *pixels, const float *line, float *to,
+                              const float *limit)
+{
+    const float *from = line + pixels->first;
+    for (int64_t i = 0, v = 0; i < phases->line; i += LANES, v++) {
+        const int64_t rest = phases->line - i;
+        const Vector one = LOAD_MASKED(from + 2 * i, pixels->lanes[v]);
+        const Vector two = LOAD_MASKED(from + 2 * i + LANES, pixels->lanes[v] >> 16);
+        Vector wanted = __builtin_shufflevector(one, two, EVEN);
+        if (phases->fill != 0)
+            wanted = PICK((Choice)pixels->inside[v], wanted, NAME(all)(phases->fill));
+        if (rest >= LANES || to + i + LANES <= limit)
+            *(Vector *)(void *)(to + i) = wanted;
+        else
+            STORE_FIRST(to + i, wanted, rest);
+    }
+}
+#endif
+
+/* One line of one phase: pixels first, first + stride, ... of a line of the image, `fill` around. */
+INLINE void NAME(phase_line)(const Phases *phases, const Pixels *pixels, const float *line, const float *end, float *to,
+                             const float *limit)
+{
+    const int64_t stride = phases->stride_x, step = phases->in.stride[3];
+    const int64_t before = pixels->before, after = pixels->after, first = pixels->first + before * stride;
+#ifdef LOAD_MASKED
+    if (stride == 2 && step == 1 && phases->line <= MOST_MASKS * LANES) {
+        NAME(second_line)(phases, pixels, line, to, limit);
+        return;
+    }
+#else
+    (void)limit;
+#endif
     NAME(row_of)(phases->fill, to, before);
-    const float *from = line + (first + before * stride) * step;
     if (stride == 2 && step == 1)
-        NAME(second_row)(from, end, first + before * stride > 0, to + before, after - before);
+        NAME(second_row)(line + first * step, end, first > 0, to + before, after - before);
     else
-        NAME(strided_row)(from, stride * step, to + before, 1, after - before);
+        NAME(strided_row)(line + first * step, stride * step, to + before, 1, after - before);
     NAME(row_of)(phases->fill, to + after, phases->line - after);
 }
 
 /* The lines of image n in one phase of one channel, and what is around them; their part of out begins at `to`. */
-TARGET static void NAME(phase_image)(const Phases *phases, const float *image, const float *end, int64_t y, int64_t x,
-                                     float *to)
+TARGET static void NAME(phase_image)(const Phases *phases, const Pixels *pixels, const float *image, const float *end,
+                                     int64_t y, float *to)
 {
+    const float *limit = to + phases->plane;
     for (int64_t i = 0; i < phases->rows; i++) {
         const int64_t at = phases->first_y + y + i * phases->stride_y;
-        if (at < 0 || at >= phases->height)
-            NAME(row_of)(phases->fill, to + i * phases->line, phases->line);
+        float *out = to + i * phases->line;
+        if (at >= 0 && at < phases->height)
+            NAME(phase_line)(phases, pixels, image + at * phases->in.stride[2], end, out, limit);
+        else if (phases->line <= LANES && out + LANES <= limit)
+            *(Vector *)(void *)out = NAME(all)(phases->fill); /* the next line overwrites what is too much */
         else
-            NAME(phase_line)
-            (phases, image + at * phases->in.stride[2], end, phases->first_x + x, to + i * phases->line);
+            NAME(row_of)(phases->fill, out, phases->line);
     }
     NAME(row_of)(phases->fill, to + phases->rows * phases->line, phases->plane - phases->rows * phases->line);
 }
@@ -251,16 +313,34 @@ KERNEL_OF(phases)
     const float *in = sg_at(context, phases->in.buffer, phases->in.offset);
     float *out = sg_at(context, phases->out.buffer, phases->out.offset);
     const int64_t wanted = phases->phases_y * phases->phases_x, jobs = phases->channels * wanted * images;
-    const int64_t last = jobs * (context->part + 1) / context->num_parts;
-    for (int64_t job = jobs * context->part / context->num_parts; job < last; job++) {
-        const int64_t n = job % images, phase = job / images % wanted, c = job / images / wanted;
+    const int64_t first = jobs * context->part / context->num_parts;
+    const int64_t count = jobs * (context->part + 1) / context->num_parts - first;
+    /* counters instead of divisions, which would take longer than a small image */
+    int64_t n = first % (images ? images : 1), phase = first / (images ? images : 1) % wanted;
+    int64_t c = first / (images ? images : 1) / wanted, y = phase / phases->phases_x, x = phase % phases->phases_x;
+    Pixels pixels[MOST_KNOWN + 1];
+    for (int64_t i = 0; i < phases->phases_x && i < MOST_KNOWN; i++)
+        pixels[i] = NAME(pixels_of)(phases, i);
+    for (int64_t job = 0; job < count; job++) {
         const float *image = in + n * stride[0] + c * stride[1];
         const float *end = image + (phases->height - 1) * stride[2] + phases->width; /* if its pixels are neighbours */
-        float *to = out + c * phases->out.stride + phase * phases->phase;
+        float *to = out + c * phases->out.stride + (y * phases->phases_x + x) * phases->phase;
         if (n == 0)
             NAME(row_of)(phases->fill, to, phases->lead);
-        NAME(phase_image)
-        (phases, image, end, phase / phases->phases_x, phase % phases->phases_x, to + phases->lead + n * phases->plane);
+        if (x >= MOST_KNOWN)
+            pixels[MOST_KNOWN] = NAME(pixels_of)(phases, x);
+        const Pixels *of_x = pixels + (x < MOST_KNOWN ? x : MOST_KNOWN);
+        NAME(phase_image)(phases, of_x, image, end, y, to + phases->lead + n * phases->plane);
+        if (++n < images)
+            continue;
+        n = 0;
+        if (++x < phases->phases_x)
+            continue;
+        x = 0;
+        if (++y < phases->phases_y)
+            continue;
+        y = 0;
+        c++;
     }
     return 0;
 }

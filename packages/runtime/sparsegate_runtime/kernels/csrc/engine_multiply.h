@@ -38,7 +38,7 @@ INLINE void NAME(last_block)(const Multiply *of, const Context *context, int64_t
                              const float *x, float *out)
 {
     const Finish *finish = &of->finish;
-    const End end = {finish->least, finish->inside ? finish->inside + p : 0};
+    const End end = {finish->least, finish->inside ? finish->inside + p : 0, finish->most};
     const int64_t last = of->rows.num_blocks - 1, step = of->out.stride;
     if (!finish->then) {
         NAME(any_block)(of, vectors, last, r0, r1, x, &end, out + r0 * step);

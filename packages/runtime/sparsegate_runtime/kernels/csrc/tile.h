@@ -40,10 +40,17 @@
 typedef float Vector __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef int32_t Bits __attribute__((vector_size(4 * LANES), aligned(4)));
 
+#ifndef PIECE
+#define PIECE LANES /* floats of a register; a compiler keeps vectors of several registers in memory */
+#endif
+#define PIECES (LANES / PIECE)
+typedef float Piece __attribute__((vector_size(4 * PIECE), aligned(4)));
+
 /* What happens to a finished sum. */
 typedef struct {
     float least;           /* the lower bound: zero for a ReLU */
     const int32_t *inside; /* a mask that sets lanes to zero, or NULL */
+    float most;            /* the upper bound: six for a ReLU6; none if it is not above zero */
 } End;
 
 INLINE Vector NAME(all)(float value)
@@ -56,54 +63,79 @@ INLINE const Vector *NAME(at)(const float *base, int64_t bytes)
     return (const Vector *)(const void *)((const char *)base + bytes);
 }
 
-/* Rows r0 .. r1 of one block of columns, on `tile` vectors of x that lie `apart` vectors apart: sums go to out + r * out_step, start at
- * the bias in the first block, and are finished as `end` says. A small tile uses several accumulators per
- * vector, so that a weight need not wait for the one before. */
-INLINE void NAME(tile)(const int tile, const int64_t apart, const Rows *rows, const int64_t num_rows, int64_t block,
-                       int64_t r0, int64_t r1, const float *x, const float *bias, const End *end, float *out, int64_t out_step)
+INLINE Piece NAME(same_piece)(float value)
 {
-    const int chains = tile >= 4 ? 1 : tile >= 2 ? 2 : 4;
+    return value - (Piece){0};
+}
+
+/* One vector of finished sums. Keeps a NaN. */
+INLINE void NAME(finish)(const End *end, int t, Vector sum, Vector *to)
+{
+    sum = LARGER(NAME(all)(end->least), sum);
+    if (end->most > 0)
+        sum = -LARGER(NAME(all)(-end->most), -sum);
+    if (end->inside)
+        sum = (Vector)((Bits)sum & ((const Bits *)(const void *)end->inside)[t]);
+    *to = sum;
+}
+
+/* Writes the finished sums of `tile` vectors. */
+INLINE void NAME(finish_all)(const int tile, const End *end, const Piece *sum, Vector *to)
+{
+    if (!end || PIECES > 1)
+        UNROLL for (int t = 0; t < tile * PIECES; t++) ((Piece *)(void *)to)[t] = sum[t];
+    if (!end)
+        return;
+    const Vector *from = PIECES > 1 ? to : (const Vector *)(const void *)sum;
+    if (end->inside || end->most > 0) {
+        UNROLL for (int t = 0; t < tile; t++) NAME(finish)(end, t, from[t], to + t);
+    } else {
+        UNROLL for (int t = 0; t < tile; t++) to[t] = LARGER(NAME(all)(end->least), from[t]);
+    }
+}
+
+/* Rows r0 .. r1 of one block of columns, on `tile` vectors of x that lie `apart` vectors apart: sums go to
+ * out + r * out_step, start at the bias in the first block, and are finished as `end` says. A small tile uses several
+ * accumulators per vector, so that a weight need not wait for the one before. */
+INLINE void NAME(tile)(const int tile, const int64_t apart, const Rows *rows, const int64_t num_rows, int64_t block,
+                       int64_t r0, int64_t r1, const float *x, const float *bias, const End *end, float *out,
+                       int64_t out_step)
+{
+    const int chains = tile >= 4 ? 1 : tile >= 2 ? 2 : 4, parts = tile * PIECES;
     const int32_t *start = rows->start + block * (num_rows + 1);
     const int32_t *offset = rows->offset;
     const float *value = rows->value;
     for (int64_t r = r0; r < r1; r++) {
-        Vector *to = (Vector *)(void *)(out + (r - r0) * out_step);
-        Vector sum[MAX_TILE < 6 ? 6 : MAX_TILE];
-        UNROLL for (int t = 0; t < tile; t++) sum[t] = block ? to[t] : NAME(all)(bias[r]);
-        UNROLL for (int t = tile; t < tile * chains; t++) sum[t] = NAME(all)(0);
+        Piece *to = (Piece *)(void *)(out + (r - r0) * out_step);
+        Piece sum[(MAX_TILE < 6 ? 6 : MAX_TILE) * PIECES];
+        UNROLL for (int t = 0; t < parts; t++) sum[t] = block ? to[t] : NAME(same_piece)(bias[r]);
+        UNROLL for (int t = parts; t < parts * chains; t++) sum[t] = NAME(same_piece)(0);
         int32_t k = start[r], after = start[r + 1];
         for (; k + chains <= after; k += chains) {
             UNROLL for (int c = 0; c < chains; c++)
             {
-                const Vector *from = NAME(at)(x, offset[k + c]);
-                const Vector weight = NAME(all)(value[k + c]);
-                UNROLL for (int t = 0; t < tile; t++) sum[c * tile + t] += weight * from[t * apart];
+                const Piece *from = (const Piece *)(const void *)NAME(at)(x, offset[k + c]);
+                const Piece weight = NAME(same_piece)(value[k + c]);
+                UNROLL for (int t = 0; t < parts; t++)
+                    sum[c * parts + t] += weight * from[t / PIECES * apart * PIECES + t % PIECES];
             }
         }
         for (; k < after; k++) {
-            const Vector *from = NAME(at)(x, offset[k]);
-            const Vector weight = NAME(all)(value[k]);
-            UNROLL for (int t = 0; t < tile; t++) sum[t] += weight * from[t * apart];
+            const Piece *from = (const Piece *)(const void *)NAME(at)(x, offset[k]);
+            const Piece weight = NAME(same_piece)(value[k]);
+            UNROLL for (int t = 0; t < parts; t++) sum[t] += weight * from[t / PIECES * apart * PIECES + t % PIECES];
         }
         UNROLL for (int c = 1; c < chains; c++)
         {
-            UNROLL for (int t = 0; t < tile; t++) sum[t] += sum[c * tile + t];
+            UNROLL for (int t = 0; t < parts; t++) sum[t] += sum[c * parts + t];
         }
-        if (end && end->inside) {
-            const Bits *inside = (const Bits *)(const void *)end->inside;
-            UNROLL for (int t = 0; t < tile; t++) to[t] = (Vector)((Bits)LARGER(NAME(all)(end->least), sum[t]) & inside[t]);
-        } else if (end) {
-            /* keeps a NaN */
-            UNROLL for (int t = 0; t < tile; t++) to[t] = LARGER(NAME(all)(end->least), sum[t]);
-        } else {
-            UNROLL for (int t = 0; t < tile; t++) to[t] = sum[t];
-        }
+        NAME(finish_all)(tile, end, sum, (Vector *)(void *)to);
     }
 }
 
 #define CASE(T)                                                                                                       \
     case T:                                                                                                           \
-        NAME(tile)(T <= MAX_TILE ? T : 1, 1, rows, num_rows, block, r0, r1, x, bias, end, out, out_step);                \
+        NAME(tile)(T <= MAX_TILE ? T : 1, 1, rows, num_rows, block, r0, r1, x, bias, end, out, out_step);             \
         break;
 
 /* Rows r0 .. r1 of one block of columns, on `tile` vectors. */

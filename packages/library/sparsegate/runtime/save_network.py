@@ -1,0 +1,340 @@
+"""Writes a model as a network file, which runs without PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.utils import _pytree
+
+from sparsegate.gates import check_finished, unwrapped
+from sparsegate.graph import Graph, capture
+from sparsegate_runtime.network_file import (
+    Capture,
+    DiffersError,
+    Network,
+    Sketch,
+    Symbol,
+    sketch_of,
+    write,
+)
+
+from .network import check_ordinary
+from .save_names import input_names, output_names
+from .translate import translated
+
+BATCH, LENGTH = "batch", "length"
+CLOSE = 1e-3
+"""The largest difference from the model's outputs, as a share of their largest."""
+TWO, THREE = 2, 3
+"""Batches that are captured: one of a single image may be captured as a fixed number."""
+
+
+@dataclass(frozen=True)
+class SavedNetwork:
+    """What `save_network` wrote: `print` shows it."""
+
+    path: Path
+    num_bytes: int
+    graph_bytes: int
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    fixed: Mapping[str, str]
+    """Sizes that the file fixes although they were to vary, each with the reason."""
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.path}: {self.num_bytes:,} bytes, of which the graph takes {self.graph_bytes:,}",
+            *(f"input   {one}" for one in self.inputs),
+            *(f"output  {one}" for one in self.outputs),
+            *(f"the {name} is fixed: {why}" for name, why in self.fixed.items()),
+        ]
+        return "\n".join(lines)
+
+
+def save_network(
+    model: nn.Module,
+    example: Any,
+    path: Path | str,
+    *,
+    varying: Sequence[str] = (BATCH, LENGTH),
+) -> SavedNetwork:
+    """Writes a finished model as an `.sgn` file: its operations, shapes and weights.
+
+        sg.save_network(model, torch.zeros(1, 3, 224, 224), "net.sgn")
+
+    The file runs without PyTorch, by `sparsegate_runtime.Network.load("net.sgn")` or the command
+    `sparsegate-run`. It holds no code. The network is run from the file and compared with the
+    model before anything is written.
+
+    Args:
+        model: the finished model; it is not changed.
+        example: one batch of the model's inputs: a tensor, a tuple of arguments, or a dict of
+            keyword arguments.
+        path: the file.
+        varying: the sizes that may differ from the example's when the file runs, where the model
+            allows it: `batch` and `length`. The length is the number of tokens or steps, the
+            second dimension of indices, the second or third one of a tensor of three dimensions.
+            Captured constants, such as the embeddings of positions, limit the length to the
+            example's.
+
+    Returns:
+        What was written: sizes, inputs, outputs, and what is fixed although it was to vary.
+
+    Raises:
+        ValueError: the model cannot be captured, the engine does not have one of its operations,
+            or the file does not compute what the model does. Nothing is written.
+
+    """
+    if not isinstance(model, nn.Module):
+        raise ValueError(f"the model is an nn.Module, got {type(model).__name__}; wrap it in one")
+    unknown = set(varying) - {BATCH, LENGTH}
+    if isinstance(varying, str) or unknown:
+        raise ValueError(f"varying takes {BATCH!r} and {LENGTH!r}, got {varying!r}")
+    check_finished(model)
+    check_ordinary(model)
+    saving = _Saving(unwrapped(model), _given(example))
+    sketch = saving.sketch(varying)
+    network = Network(sketch)
+    write(sketch, path)
+    return SavedNetwork(
+        path=Path(path),
+        num_bytes=Path(path).stat().st_size,
+        graph_bytes=int.from_bytes(Path(path).read_bytes()[4:8], "little"),
+        inputs=tuple(_words(one) for one in network.inputs),
+        outputs=tuple(_words(one) for one in network.outputs),
+        fixed=saving.fixed,
+    )
+
+
+def _words(info: Any) -> str:
+    return f"{info.name}: {info.type} [{', '.join(map(str, info.shape))}]"
+
+
+def _given(example: Any) -> Any:
+    """The example as a tuple or a dict."""
+    if isinstance(example, Tensor):
+        return (example,)
+    if isinstance(example, Mapping):
+        return dict(example)
+    if isinstance(example, tuple | list):
+        return tuple(example)
+    raise ValueError(
+        "expected one batch of the model's inputs: a tensor, a tuple of arguments or a dict of "
+        f"keyword arguments; got {type(example).__name__}"
+    )
+
+
+class _Saving:
+    """A model, and what was found out about it."""
+
+    def __init__(self, model: nn.Module, given: Any) -> None:
+        self.model, self.given = model, given
+        self.fixed: dict[str, str] = {}
+        self.leaves = [one for one in _pytree.tree_leaves(given) if isinstance(one, Tensor)]
+        if not self.leaves:
+            raise ValueError("the example holds no tensor")
+        others = [
+            one.dtype
+            for one in [*model.parameters(), *model.buffers(), *self.leaves]
+            if one.is_floating_point() and one.dtype != torch.float32
+        ]
+        if others:
+            raise ValueError(
+                f"a network file computes in float32, got {others[0]}; call model.float() and pass "
+                "a float32 example"
+            )
+
+    def sketch(self, varying: Sequence[str]) -> Sketch:
+        """The network with as many varying sizes as the model allows."""
+        first = self.captured({})
+        best = self._checked([first], [])
+        axes: list[_Axis] = []
+        for name in (BATCH, LENGTH):
+            if name not in varying:
+                continue
+            for axis in _axes(name, self.leaves):
+                try:
+                    best = self._varied([*axes, axis])
+                except (DiffersError, _NotTheSameError) as error:
+                    self.fixed[name] = str(error)
+                    continue
+                axes.append(axis)
+                self.fixed.pop(name, None)
+                break
+        return best
+
+    def _varied(self, axes: Sequence[_Axis]) -> Sketch:
+        """The network with these sizes varying; raises an error if they cannot."""
+        base = {axis.name: axis.sizes[0] for axis in axes}
+        tried = [base, *({**base, axis.name: axis.sizes[1]} for axis in axes)]
+        by_name = {axis.name: axis for axis in axes}
+        captures = [self.captured(sizes, by_name) for sizes in tried]
+        symbols = [Symbol(axis.name, example=axis.example) for axis in axes]
+        other = {axis.name: axis.sizes[2] for axis in axes}
+        return self._checked(captures, symbols, by_name, [other])
+
+    def captured(
+        self, sizes: Mapping[str, int], axes: Mapping[str, _Axis] | None = None
+    ) -> tuple[Capture, Graph]:
+        """The engine's network for the example with these sizes."""
+        given = _sized(self.given, sizes, axes or {})
+        try:
+            graph = capture(self.model, given)
+        except (ValueError, RuntimeError) as error:
+            if sizes:
+                raise _NotTheSameError(f"the model does not take other sizes ({error})") from error
+            raise
+        if graph.changed:
+            raise ValueError(f"its forward changes {graph.changed[0]}")
+        network, left = translated(graph)
+        if left:
+            raise ValueError(_left_to_torch(graph, left))
+        return Capture(network, sizes), graph
+
+    def _checked(
+        self,
+        captures: Sequence[tuple[Capture, Graph]],
+        symbols: Sequence[Symbol],
+        axes: Mapping[str, _Axis] | None = None,
+        others: Sequence[Mapping[str, int]] = (),
+    ) -> Sketch:
+        """The network, after it computed what the model does."""
+        graph = captures[0][1]
+        inputs = input_names(self.given)
+        sketch = sketch_of(
+            [capture for capture, _ in captures],
+            symbols,
+            inputs=[inputs[one.index] for one in captures[0][0].network.inputs],
+            outputs=output_names(graph),
+        )
+        network = Network(sketch, limit=2**62)
+        numbers = [one.index for one in captures[0][0].network.inputs]
+        for sizes in ({}, *others):
+            given = _sized(self.given, sizes, axes or {})
+            self._compare(network, given, numbers, sizes)
+        return sketch
+
+    def _compare(
+        self, network: Network, given: Any, numbers: Sequence[int], sizes: Mapping[str, int]
+    ) -> None:
+        leaves = _pytree.tree_leaves(given)
+        with torch.no_grad():
+            wanted = _outputs(self.model, given)
+        try:
+            found = network(*(leaves[number].numpy() for number in numbers))
+        except ValueError as error:
+            if sizes:
+                raise _NotTheSameError(f"other sizes do not fit ({error})") from error
+            raise
+        made = found if isinstance(found, tuple) else (found,)
+        if len(made) != len(wanted):
+            raise ValueError(f"the model gives {len(wanted)} tensors and the file {len(made)}")
+        for one, other in zip(made, wanted, strict=True):
+            if not _is_near(one, other):
+                words = "the file computes something else than the model"
+                raise _NotTheSameError(f"{words} for other sizes") if sizes else ValueError(words)
+
+
+class _NotTheSameError(ValueError):
+    """The model computes something else for inputs of other sizes."""
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """A size of the inputs that may vary."""
+
+    name: str
+    where: tuple[tuple[int, int], ...]
+    """Tensors by number, each with the dimension."""
+    sizes: tuple[int, int, int]
+    """Two that are captured, and one that is compared."""
+    example: int
+
+
+def _axes(name: str, leaves: Sequence[Tensor]) -> Iterable[_Axis]:
+    """The dimensions that a size may stand for, the likeliest first."""
+    first = leaves[0]
+    if name == BATCH:
+        if first.ndim and first.shape[0]:
+            yield _axis(name, leaves, 0, (TWO, THREE, 5), lambda one: one.ndim > 0)
+        return
+    is_index = first.dtype == torch.int64
+    dims = [1] if is_index and first.ndim == 2 else [1, 2] if first.ndim == 3 else []
+    for dim in dims:
+        size = first.shape[dim]
+        if size < 4:
+            continue
+        sizes = (size, size // 2, max(3, size * 3 // 4))
+        yield _axis(name, leaves, dim, sizes, lambda one: one.ndim in (2, 3))
+
+
+def _axis(
+    name: str, leaves: Sequence[Tensor], dim: int, sizes: tuple[int, int, int], fits: Any
+) -> _Axis:
+    size = leaves[0].shape[dim]
+    where = [
+        (number, dim)
+        for number, one in enumerate(leaves)
+        if fits(one) and one.ndim > dim and one.shape[dim] == size
+    ]
+    return _Axis(name, tuple(where), sizes, size)
+
+
+def _sized(given: Any, sizes: Mapping[str, int], axes: Mapping[str, _Axis]) -> Any:
+    """The inputs with other sizes: positions are left out, or repeated."""
+    leaves, structure = _pytree.tree_flatten(given)
+    numbers = [number for number, one in enumerate(leaves) if isinstance(one, Tensor)]
+    for name, size in sizes.items():
+        for number, dim in axes[name].where:
+            at = numbers[number]
+            index = torch.arange(size) % leaves[at].shape[dim]
+            leaves[at] = leaves[at].index_select(dim, index)
+    return _pytree.tree_unflatten(leaves, structure)
+
+
+def _outputs(model: nn.Module, given: Any) -> list[Tensor]:
+    was = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        out = model(**given) if isinstance(given, dict) else model(*given)
+    finally:
+        for module, mode in was:
+            module.training = mode
+    return [one for one in _pytree.tree_leaves(out) if isinstance(one, Tensor)]
+
+
+def _is_near(made: Any, wanted: Tensor) -> bool:
+    other = wanted.detach().numpy()
+    if made.shape != other.shape:
+        return False
+    if made.dtype != np.float32:
+        return bool(np.array_equal(made, other))
+    finite = other[np.isfinite(other)]
+    slack = CLOSE * float(np.abs(finite).max()) if finite.size else 0.0
+    return bool(np.allclose(made, other, rtol=0, atol=slack, equal_nan=True))
+
+
+def _left_to_torch(graph: Graph, left: Sequence[str]) -> str:
+    """What to say of operators that the engine does not have, with the modules that call them."""
+    found: dict[str, list[str]] = {name: [] for name in left}
+    for node in graph.operations.nodes:
+        name = str(node.target)
+        if name in found and node.op == "call_function":
+            stack = list(node.meta.get("nn_module_stack", {"": ("", None)}).values())
+            path = str(stack[-1][0]).partition("@")[0] if stack else ""
+            if path not in found[name]:
+                found[name].append(path)
+    words = [
+        f"{name}" + (f" in {', '.join(paths[:3])}" if any(paths) else "")
+        for name, paths in found.items()
+    ]
+    return (
+        f"the engine cannot run {'; '.join(words)}; a network file needs all of a model's "
+        "operations: replace these, or leave them to the program that calls the network"
+    )
