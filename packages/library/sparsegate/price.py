@@ -116,6 +116,12 @@ class Motion(NamedTuple):
     """The gradients of the price."""
     shift: Float[Tensor, ""] | None = None
     """A distance by which every gate is lowered after the step, on the gates' device."""
+    shifts: Sequence[Float[Tensor, ""] | None] = ()
+    """Instead of `shift`, a distance for each gated weight; empty if all have the same."""
+
+    def shift_of(self, index: int) -> Float[Tensor, ""] | None:
+        """The distance by which the gates of one weight are lowered."""
+        return self.shifts[index] if self.shifts else self.shift
 
 
 class Plan(abc.ABC):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
 
@@ -187,10 +189,10 @@ def _check_training(run: Run[Any]) -> None:
         raise ValueError(f"epochs is at least 1, got {run.epochs}")
     if run.batch_size < 1:
         raise ValueError(f"batch_size is at least 1, got {run.batch_size}")
-    if not (run.lr > 0 and 0 <= run.momentum < 1 and run.weight_decay >= 0):
+    if not (0 < run.lr < math.inf and 0 <= run.momentum < 1 and 0 <= run.weight_decay < math.inf):
         raise ValueError(
-            "lr is above zero, momentum in [0, 1) and weight_decay zero or more, "
-            f"got lr={run.lr}, momentum={run.momentum}, weight_decay={run.weight_decay}"
+            "lr is finite and above zero, momentum in [0, 1), and weight_decay finite and zero or "
+            f"more, got lr={run.lr}, momentum={run.momentum}, weight_decay={run.weight_decay}"
         )
     if not 0 <= run.warmup < 1:
         raise ValueError(f"warmup is a fraction of training in [0, 1), got {run.warmup}")
@@ -225,6 +227,8 @@ def _plain(value: Any) -> Any:
     """A setting as JSON returns it, with whole numbers as floats where floats are expected."""
     if isinstance(value, tuple):
         return [_plain(each) for each in value]
+    if isinstance(value, Mapping):
+        return [[name, each] for name, each in value.items()]  # the order counts
     if not dataclasses.is_dataclass(value):
         return value
     fields = {
