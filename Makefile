@@ -5,10 +5,13 @@ BIN := $(VENV)/bin
 SEED ?= $(shell $(PYTHON) -c 'import random; print(random.randrange(10**6))')
 SETUP := constraints.txt requirements-dev.txt $(wildcard packages/*/pyproject.toml packages/*/setup.py \
 	packages/runtime/sparsegate_runtime/kernels/c*/*)
+CSRC := packages/runtime/sparsegate_runtime/kernels/csrc
+WASM := packages/library/sparsegate/web/npm/sparsegate.wasm
+WASM_EXPORTS := room load error num tensor memory run
 PACKAGES := -e packages/runtime -e packages/library -e packages/lab
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-random test-slow test-browser check docs sanitize torture bench clean
+.PHONY: demo test test-random test-slow test-browser check docs sanitize wasm torture bench clean
 
 demo: $(VENV)/.ready ## train a sparse LeNet-5 on MNIST (six or seven minutes on two cores)
 	$(BIN)/sparsegate train lenet5-demo
@@ -24,7 +27,7 @@ test-slow: $(VENV)/.ready-dev ## the tests that take minutes
 	$(BIN)/python -m pytest -m slow
 
 test-browser: $(VENV)/.ready-dev ## the pages in a real browser: Debian's chromium, which playwright drives
-	$(BIN)/python -m pytest -m browser -rs tests/lab
+	$(BIN)/python -m pytest -m browser -rs tests/lab tests/library/runtime/test_engine_page.py
 
 check: $(VENV)/.ready-dev ## style, types, layers
 	$(BIN)/ruff check .
@@ -44,6 +47,13 @@ sanitize: $(VENV)/.ready-dev ## the C kernels under the address and undefined be
 	SPARSEGATE_KERNELS="$$folder/kernels.so" ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so.6)" \
 		$(BIN)/python -m pytest tests/runtime tests/lab/layers/test_fastfood.py tests/library/runtime/modules \
 		tests/library/test_fast_call.py tests/library/runtime/test_chain.py tests/library/runtime/test_engine.py tests/library/runtime/test_network_direct.py tests/library/runtime/test_winograd.py
+
+wasm: $(VENV)/.ready-dev ## the engine of the web pages and the npm package, by the compiler of PyPI's ziglang
+	$(INSTALL) ziglang
+	cd $(CSRC) && $(abspath $(BIN))/python -m ziglang cc -target wasm32-wasi -mexec-model=reactor -std=c11 -O2 -msimd128 \
+		-ffp-contract=off -fno-math-errno -fvisibility=hidden -Wall -Wextra -Wno-psabi -Wl,--no-entry -Wl,--gc-sections \
+		-Wl,--strip-all -Wl,-z,stack-size=262144 -Wl,--export=__heap_base $(WASM_EXPORTS:%=-Wl,--export=sg_image_%) \
+		image.c image_check.c engine.c processor.c engine_plain.c chain_plain.c -o $(abspath $(WASM))
 
 torture: $(VENV)/.ready-dev ## attacks for some minutes, or make torture HOURS=8; SEED=7 repeats those of seed 7
 	$(BIN)/python -m benchmarks.torture $(if $(HOURS),--hours $(HOURS)) --seed $(SEED)

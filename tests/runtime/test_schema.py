@@ -1,5 +1,6 @@
 """JSON becomes dataclasses; what does not fit is named by file and field."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -22,6 +23,7 @@ class Whole:
     pairs: tuple[tuple[str, float], ...] = ()
     counts: dict[str, int] = field(default_factory=dict)
     flag: bool = False
+    share: float | Mapping[str, float] | None = None
 
     def __post_init__(self):
         if self.rate < 0:
@@ -35,9 +37,18 @@ def test_nested_dataclasses_tuples_and_defaults_are_read():
     assert isinstance(whole.rate, float)
 
 
+@pytest.mark.parametrize("share", [{"b": 1.0, "a": 0.5}, [["b", 1], ["a", 0.5]], 0.5, None])
+def test_a_mapping_is_an_object_or_the_list_of_its_pairs(share):
+    read = parse(Whole, {"parts": [], "share": share}).share
+    assert read == ({"b": 1.0, "a": 0.5} if isinstance(share, list | dict) else share)
+    assert list(read) == ["b", "a"] if isinstance(share, list | dict) else True
+
+
 @pytest.mark.parametrize(
     ("value", "wanted"),
     [
+        ({"parts": [], "share": {"a": "x"}}, "share: expected a number or an object, got"),
+        ({"parts": [], "share": [["a"]]}, "share: expected a number or an object, got"),
         (None, "expected an object, got null"),
         ({}, "parts: missing"),
         ({"parts": [{"size": 1.5}]}, r"parts\[0\].size: expected a whole number, got 1.5"),

@@ -47,7 +47,7 @@ class Penalty:
     """Price of weights, in nats: what a fully open network adds to the loss (paper: lambda2)."""
 
     bimodal: float = 0.0
-    """Price of undecided gates: four times what gates that are all 0.5 add (paper: lambda1)."""
+    """Price of undecided gates, in nats: gates that are all 0.5 add a quarter (paper: lambda1)."""
 
     per: Literal["network", "layer"] = "network"
     """One mean over all gates, or a sum of one mean per layer, which prices small layers more."""
@@ -116,6 +116,12 @@ class Motion(NamedTuple):
     """The gradients of the price."""
     shift: Float[Tensor, ""] | None = None
     """A distance by which every gate is lowered after the step, on the gates' device."""
+    shifts: Sequence[Float[Tensor, ""] | None] = ()
+    """Instead of `shift`, a distance for each gated weight; empty if all have the same."""
+
+    def shift_of(self, index: int) -> Float[Tensor, ""] | None:
+        """The distance by which the gates of one weight are lowered."""
+        return self.shifts[index] if self.shifts else self.shift
 
 
 class Plan(abc.ABC):

@@ -37,6 +37,7 @@ OURS = {
 }
 """The verbs of our own packages, so that help needs no imports and a missing package is named."""
 PACKAGES = {verb: package for package, verbs in OURS.items() for verb in verbs}
+FROM_A_CLONE = 'in a clone of the repository: pip install ".[lab]"'
 HINTS = """
 sparsegate VERB --help lists the options of a verb.
 sparsegate --version prints the version."""
@@ -84,6 +85,8 @@ def usage() -> str:
     lines += [
         f"  {name:10} {_summary(entry)}" for name, entry in found.items() if name not in PACKAGES
     ]
+    if any(verb not in found for verb in PACKAGES):
+        lines += ["", f"To install all verbs {FROM_A_CLONE}"]
     return "\n".join(["usage: sparsegate VERB ...", "", *lines])
 
 
@@ -107,7 +110,8 @@ def _answer(words: list[str]) -> int:
         return _run(found[verb], words[1:])
     if verb in PACKAGES:
         package = PACKAGES[verb]
-        return _complain(f"{verb} is part of {package}: pip install {package}", 2)
+        how = f"pip install {package}; or {FROM_A_CLONE}"
+        return _complain(f"{verb} is part of {package}: {how}", 2)
     known = dict.fromkeys([*PACKAGES, *found])
     return _complain(f"unknown verb {verb!r}; known: {', '.join(known)}", 2)
 

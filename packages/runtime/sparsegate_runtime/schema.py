@@ -68,11 +68,8 @@ def parse(kind: Any, value: Any, field: str = "") -> Any:
         return parse_fields(kind, value, field)
     if origin is tuple:
         return _parse_tuple(inner, value, field)
-    if origin is dict:
-        pairs = value.items() if isinstance(value, dict) else _refuse(field, "an object", value)
-        for name, _ in pairs:
-            _check_unicode(field, name)
-        return {name: parse(inner[1], each, _inside(field, name)) for name, each in pairs}
+    if origin in (dict, Mapping):
+        return _parse_mapping(inner, value, field)
     return _parse_plain(kind, value, field)
 
 
@@ -133,6 +130,18 @@ def _parse_tuple(kinds: tuple[Any, ...], value: Any, field: str) -> tuple[Any, .
     return tuple(parse(kind, each, f"{field}[{index}]") for index, (kind, each) in enumerate(items))
 
 
+def _parse_mapping(kinds: tuple[Any, ...], value: Any, field: str) -> dict[Any, Any]:
+    """An object, or the list of its pairs, which says their order."""
+    if isinstance(value, list):
+        pairs = [_parse_tuple(kinds, each, f"{field}[{place}]") for place, each in enumerate(value)]
+        return dict(pairs)  # type: ignore[arg-type]
+    if not isinstance(value, dict):
+        _refuse(field, "an object", value)
+    for name in value:
+        _check_unicode(field, name)
+    return {name: parse(kinds[1], each, _inside(field, name)) for name, each in value.items()}
+
+
 def _are_plain_numbers(kind: type, values: Sequence[Any]) -> bool:
     """Whether nothing is wrong with any of many numbers, found faster than one by one."""
     found = set(map(type, values))
@@ -169,7 +178,8 @@ def _refuse(field: str, expected: str, value: Any) -> Any:
 def _words(kind: Any) -> str:
     if get_origin(kind) is Literal:
         return f"one of {', '.join(map(str, get_args(kind)))}"
-    return PLAIN.get(kind, "a list" if get_origin(kind) is tuple else str(kind))
+    kinds = {tuple: "a list", dict: "an object", Mapping: "an object"}
+    return PLAIN.get(kind) or kinds.get(get_origin(kind), str(kind))
 
 
 def _inside(field: str, name: str) -> str:

@@ -90,7 +90,9 @@ def test_steps_that_adapt_are_those_of_adam():
     ],
 )
 def test_settings_that_make_no_sense_are_refused(wrong):
-    with pytest.raises(ValueError, match=r"learning rate|lr is above zero|warmup is a fraction"):
+    with pytest.raises(
+        ValueError, match=r"learning rate|lr is (finite and )?above zero|warmup is a fraction"
+    ):
         Late(**wrong)
 
 

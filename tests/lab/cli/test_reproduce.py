@@ -129,7 +129,7 @@ def test_long_training_is_announced_and_left_to_those_who_ask_for_it(tmp_path, c
     out = capsys.readouterr().out
     assert "3 runs have no record; timing some steps" in out
     assert re.search(
-        r"training them takes about [\d.]+ (minutes|hours) on this machine: --train always does",
+        r"training them takes about [\d.]+ (minutes|hours) on this machine; left out",
         out,
     )
     assert not (tmp_path / "runs").exists()

@@ -91,6 +91,7 @@ class Evil:
             pickle.dumps(Evil(), protocol=2),
             "asks for __builtin__.print, which no batch of CIFAR needs",
         ),
+        (b"ca\nb\x0bc\n.", r"it asks for a\.b c, which no batch of CIFAR needs"),
         (pickle.dumps({b"data": 1}, protocol=2), "not a batch of CIFAR, or is damaged"),
         (pickled(rows(0, 1), 1)[:5000], "not a batch of CIFAR, or is damaged"),
         (pickled(rows(0, 1)[:, :2000], 1), r"its images are uint8 of shape \(4, 1999\)"),

@@ -10,7 +10,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from sparsegate import GateSGD, gate
-from sparsegate_lab.train.checkpoint import Checkpoints
+from sparsegate_lab.train.checkpoint import Checkpoints, checksum
 
 IMAGES = torch.randn(6, 2, 5, 5, generator=torch.Generator().manual_seed(0))
 
@@ -193,6 +193,17 @@ def test_a_changed_step_is_found(number, tmp_path):
     assert checkpoints.newest().step == 1
     last.rename(tmp_path / "step-000000071.safetensors")
     assert checkpoints.newest().step == 1
+
+
+@pytest.mark.parametrize("name", ["groups", "notes"])
+def test_metadata_with_a_right_checksum_that_is_not_json_is_refused_by_file(name, tmp_path):
+    checkpoints, last = saved_twice(tmp_path)
+    with safe_open(last, framework="pt") as file:
+        about = file.metadata() | {name: "abc"}
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    save_file(tensors, last, about | {"checksum": checksum(tensors, about)})
+    with pytest.raises(ValueError, match=rf"{last.name} has metadata that is not JSON"):
+        checkpoints.newest()
 
 
 def test_if_all_checkpoints_are_damaged_the_error_says_what_to_do(tmp_path):

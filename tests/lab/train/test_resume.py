@@ -104,7 +104,7 @@ def test_a_run_killed_at_its_first_checkpoint_ends_as_an_uninterrupted_one(
     assert not (tmp_path / "killed" / run.name / "network.safetensors").exists()
     done = python("-m", "sparsegate", *_words(run, tmp_path / "killed"))
     assert done.returncode == 0, done.stderr
-    assert "going on at step" in " ".join(done.stdout.split())
+    assert "resuming at step" in " ".join(done.stdout.split())
     assert network(tmp_path / "killed", run) == network(tmp_path / "straight", run)
 
 

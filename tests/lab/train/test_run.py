@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 
 import pytest
 import torch
@@ -78,12 +79,14 @@ BAD = [
     ({"new_head": ("fc3",)}, "there are no weights"),
     ({"shift": -1}, "shift is in pixels, from 0"),
     ({"shift": 15}, "shift is in pixels, from 0"),
-    ({"lr": 0.0}, "lr is above zero"),
-    ({"lr": -1.0}, "lr is above zero"),
-    ({"lr": NAN}, "lr is above zero"),
+    ({"lr": 0.0}, "lr is finite and above zero"),
+    ({"lr": -1.0}, "lr is finite and above zero"),
+    ({"lr": NAN}, "lr is finite and above zero"),
+    ({"lr": math.inf}, "lr is finite and above zero"),
+    ({"weight_decay": math.inf}, "weight_decay finite"),
     ({"momentum": 1.0}, r"momentum in \[0, 1\)"),
     ({"momentum": -0.1}, r"momentum in \[0, 1\)"),
-    ({"weight_decay": -1e-4}, "weight_decay zero or more"),
+    ({"weight_decay": -1e-4}, "weight_decay finite and zero or more"),
     ({"precision": "fp8"}, "precision is fp32, bf16 or fp16, got 'fp8'"),
 ]
 
@@ -99,8 +102,9 @@ BAD_METHOD = [
     ({"freeze": 0.0}, r"freeze in \(0, 1\]"),
     ({"freeze": 1.1}, r"freeze in \(0, 1\]"),
     ({"draw": "dice"}, "draw is one of threshold, sample, got 'dice'"),
-    ({"gate_lr": -1.0}, "gate_lr is zero or more"),
-    ({"gate_lr": NAN}, "gate_lr is zero or more"),
+    ({"gate_lr": -1.0}, "gate_lr is finite and zero or more"),
+    ({"gate_lr": NAN}, "gate_lr is finite and zero or more"),
+    ({"gate_lr": math.inf}, "gate_lr is finite and zero or more"),
     (
         {"graded": True, "keep": 0.1},
         "graded opens all gates, and keep closes some; leave one out, or use keeps",
@@ -286,3 +290,15 @@ def test_a_part_of_a_target_without_a_wish_would_have_no_effect(part, value):
         match=f"{part} of a target would have no effect; ask for keep, weights or another",
     ):
         LearnedGates(target=Target(**{part: value}))
+
+
+def test_a_target_by_pattern_is_stored_in_its_order_and_makes_flags():
+    first, other = (
+        Run(method=LearnedGates(target=Target(keep=dict(pairs))))
+        for pairs in ([("fc1*", 0.02), ("*", 0.1)], [("*", 0.1), ("fc1*", 0.02)])
+    )
+    read = Run.from_json(json.loads(json.dumps(first.to_json())))
+    assert read == first
+    assert list(read.method.target.keep) == ["fc1*", "*"]
+    assert first.name != other.name
+    assert first.to_flags()[-5:] == ["--target.keep", "fc1*", "0.02", "*", "0.1"]

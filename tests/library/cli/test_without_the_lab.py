@@ -75,4 +75,5 @@ def test_bench_needs_a_model_and_says_who_has_one(words, site, network):
 def test_training_says_what_to_install(site):
     done = run(site, "train", "lenet5")
     assert done.returncode == 2
-    assert "train is part of sparsegate-lab: pip install sparsegate-lab" in done.stderr
+    assert "train is part of sparsegate-lab: pip install sparsegate-lab; or" in done.stderr
+    assert 'pip install ".[lab]"' in done.stderr

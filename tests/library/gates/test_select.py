@@ -155,7 +155,10 @@ ANSWERS = {
     "sg.Select('0.*')": ("types is a tuple, got the string '0.*'; write Select(names=('0.*',))"),
     "sg.Select(skip='fc')": "skip is a tuple, got the string 'fc'; write Select(skip=('fc',))",
     "sg.gate(torch.nn.Linear(1, 1), select='0.*')": (
-        "select is a Select, got the string '0.*'; write select=Select(names=('0.*',))"
+        "select is a Select, got '0.*'; write select=Select(names=('0.*',))"
+    ),
+    "sg.gate(torch.nn.Linear(1, 1), select=['0.*', '1.*'])": (
+        "select is a Select, got ['0.*', '1.*']; write select=Select(names=('0.*', '1.*'))"
     ),
 }
 TRY_ALL = """

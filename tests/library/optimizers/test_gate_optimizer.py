@@ -112,6 +112,15 @@ def test_finishing_a_training_that_removed_nothing_is_said():
         sg.finish(model)
 
 
+def test_half_a_percent_of_closed_gates_counts_as_nothing():
+    model = sg.gate(nn.Linear(20, 20))
+    values = next(iter(sg.gates(model).values())).gate.data
+    values[0, 0] = 0.9  # moved, so that this is a trained model
+    values[1, :2] = 0.1
+    with pytest.warns(sg.NothingRemoved, match="closed only 2 of 400"):
+        sg.finish(model)
+
+
 def test_finishing_a_model_that_was_not_trained_or_has_lost_weights_is_silent():
     closed = network()
     sg.gates(closed)["0.weight"].gate.data[0, 0] = 0.1

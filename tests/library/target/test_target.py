@@ -14,6 +14,8 @@ from sparsegate.target import Target
         ),
         ({"keep": 0.0}, "keep is a fraction"),
         ({"keep": 1.5}, "keep is a fraction"),
+        ({"keep": {"*": 0.0}}, "keep is a fraction"),
+        ({"keep": {}}, r'at least one pattern, got none; write keep=\{"\*": 0.01\}'),
         ({"weights": 0}, "at least 1"),
         ({"max_drop": -0.1}, "points of accuracy"),
         ({"bytes": 0}, "size of a file"),
@@ -46,6 +48,17 @@ def test_a_fall_that_nobody_knows_is_an_error():
         ValueError, match=r"fall is one of cube, factor, .*got 'line' with keep=0.1"
     ):
         target.__post_init__()
+
+
+def test_a_target_by_pattern_is_a_target_for_each_and_can_be_a_key():
+    target = Target(keep={"conv*": 0.2, "*": 0.01}, reach=0.5)
+    assert str(target) == "keep=conv* 0.2, * 0.01"
+    assert target.groups == {
+        "conv*": Target(keep=0.2, reach=0.5),
+        "*": Target(keep=0.01, reach=0.5),
+    }
+    assert {target: 1}[Target(keep={"conv*": 0.2, "*": 0.01}, reach=0.5)] == 1
+    assert Target(keep=0.1).groups == {"*": Target(keep=0.1)}
 
 
 def test_a_target_without_a_wish_is_false():

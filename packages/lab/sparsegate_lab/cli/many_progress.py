@@ -24,7 +24,7 @@ class ManyProgress(ManyWatcher):
         """Says what is trained, and opens the bar."""
         run = members[0].run
         self._epochs = run.epochs
-        resumed = f", going on at step {step:,} of {steps:,}" if step else ""
+        resumed = f", resuming at step {step:,} of {steps:,}" if step else ""
         self._console.print(
             f"training {len(members)} networks, {run.model} on {run.data}, at once{resumed}"
         )

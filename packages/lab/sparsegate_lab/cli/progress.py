@@ -38,7 +38,7 @@ class Progress(Watcher):
     def began(self, run: Run[Any], folder: Path, step: int, steps: int, num_weights: int) -> None:
         """Says what is trained and where, and opens the bar."""
         self._num_weights, self._epochs = num_weights, run.epochs
-        resumed = f", going on at step {step:,} of {steps:,}" if step else ""
+        resumed = f", resuming at step {step:,} of {steps:,}" if step else ""
         self._console.print(
             f"training {run.model} on {run.data} in {folder}{resumed}",
             highlight=False,

@@ -123,8 +123,8 @@ def _train(names: list[str], command: Command, words: str, console: Console) -> 
     seconds = seconds_for(waiting, archive.records(), processes=command.processes)
     if command.train == "short" and seconds > LONG:
         console.print(
-            f"training them takes about {in_words(seconds)} on this machine: --train always does; "
-            "left out now"
+            f"training them takes about {in_words(seconds)} on this machine; left out. To train "
+            "them, pass --train always"
         )
         return
     console.print(

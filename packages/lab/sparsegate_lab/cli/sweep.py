@@ -43,19 +43,19 @@ class Command(Generic[AnyRun]):
     """A setting and the values to choose from: NAME VALUE VALUE ... Can be repeated."""
 
     trials: int = 20
-    """Number of trials, over all machines; repeat the command with more to go on."""
+    """Number of trials, over all machines; to continue, repeat the command with more."""
 
     objectives: tuple[Literal["validation", "bytes", "weights"], ...] = ("validation", "bytes")
-    """What is to be good: validation accuracy, bytes of the .sg file, weights that are left."""
+    """What to optimize: validation accuracy, bytes of the .sg file, weights that are left."""
 
     stop_early: bool = True
-    """End trials that are behind the trials before them."""
+    """End trials early that are worse than earlier trials at the same time."""
 
     folder: Path = Path("runs")
     """Folder of all runs; each trial gets a folder inside."""
 
     storage: str = ""
-    """Where machines note their trials: a shared file, or a URL such as postgresql://HOST/NAME."""
+    """Where machines record trials: a shared file, or a URL such as postgresql://HOST/NAME."""
 
     out: Path | None = None
     """Files to write: OUT.json, .md, .csv, .svg and .png; default: the sweep's name in FOLDER."""

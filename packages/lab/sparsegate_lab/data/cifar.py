@@ -109,8 +109,9 @@ def _read_pickle(path: Path) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         images = as_array(value[b"data"])
         labels = _labels(value[b"fine_labels"] if b"fine_labels" in value else value[b"labels"])
     except (KeyError, OverflowError, TypeError, ValueError) as error:
+        reason = " ".join(str(error).split())  # a damaged file may name anything
         raise ValueError(
-            f"{path} is not a batch of CIFAR, or is damaged ({error}); get the file again"
+            f"{path} is not a batch of CIFAR, or is damaged ({reason}); get the file again"
         ) from error
     if images.dtype != np.uint8 or images.shape != (len(labels), PIXELS):
         raise ValueError(

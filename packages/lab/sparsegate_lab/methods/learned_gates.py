@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import ClassVar, Literal
@@ -107,9 +108,9 @@ class LearnedGates(Method):
                 "ramp is in [0, 1] and freeze in (0, 1], "
                 f"got ramp={self.ramp}, freeze={self.freeze}"
             )
-        if not (self.gate_lr >= 0 and 0 <= self.gate_momentum < 1):
+        if not (0 <= self.gate_lr < math.inf and 0 <= self.gate_momentum < 1):
             raise ValueError(
-                "gate_lr is zero or more and gate_momentum in [0, 1), "
+                "gate_lr is finite and zero or more, and gate_momentum in [0, 1), "
                 f"got {self.gate_lr} and {self.gate_momentum}"
             )
 

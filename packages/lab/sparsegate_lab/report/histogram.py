@@ -42,7 +42,7 @@ def histogram(first: Sequence[int], most: int) -> Html:
         ),
         viewBox=f"0 0 {WIDTH} {HEIGHT}",
         role="img",
-        aria_label="How many gates have which value; the slider above chooses the epoch",
+        aria_label="Number of gates by value; the slider above chooses the epoch",
         id="chart-gates",
         data_top=TOP,
         data_floor=HEIGHT - BOTTOM,

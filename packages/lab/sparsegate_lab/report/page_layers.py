@@ -45,8 +45,8 @@ def layers_section(record: Record, view: NetworkView) -> Html:
 
 
 LEGEND = (
-    ("values", "bits that say what a weight is"),
-    ("indices", "bits that say where it belongs"),
+    ("values", "bits of the values of weights"),
+    ("indices", "bits of the positions of weights"),
 )
 
 

@@ -43,7 +43,7 @@ def _moments(record: Record) -> list[dict[str, Any]]:
     high, kept = accuracies([epoch.validation for epoch in record.epochs]), counts(_counts(record))
     loss = losses([epoch.loss for epoch in record.epochs])
     start = {
-        "says": f"start: all {record.total:,} weights, gates as they begin",
+        "says": f"start: all {record.total:,} weights, initial gates",
         "gates": record.first_gates,
     }
     first = [{**start, "epoch": 0, "x": across(0, epochs)}] if record.first_gates else []
@@ -94,7 +94,7 @@ def _accuracy(record: Record) -> Html:
     chart = line_chart(
         "accuracy", about, epochs, values, accuracies(values), lambda tick: f"{tick:g} %"
     )
-    return _figure("Validation accuracy", "every step up, the errors are about halved", chart)
+    return _figure("Validation accuracy", "each step up halves the errors, about", chart)
 
 
 def _loss(record: Record) -> Html:
@@ -129,7 +129,7 @@ def _gates(record: Record) -> Html:
         )
         return _figure("Gates", words, element("span"))
     most = max(max(counts) for counts in [*shown, record.first_gates or shown[0]])
-    return _figure("Gates", "how many have which value", histogram(shown[-1], most))
+    return _figure("Gates", "number of gates by value", histogram(shown[-1], most))
 
 
 def _figure(title: str, note: str, chart: Html) -> Html:

@@ -19,9 +19,7 @@ def mean_sizes(records: Sequence[Record]) -> list[float]:
     """Returns the counts of every bin, averaged over runs with different seeds."""
     for record in records:
         if not record.sizes:
-            raise ValueError(
-                f"the record of {record.name} does not say how large the weights are; train it anew"
-            )
+            raise ValueError(f"the record of {record.name} has no sizes of weights; train it again")
     return [
         sum(counts) / len(records)
         for counts in zip(*(record.sizes for record in records), strict=True)

@@ -158,12 +158,18 @@ class Checkpoints:
             raise DamagedCheckpointError(
                 f"the checkpoint {path} is damaged: it cannot be read ({error})"
             ) from error
-        if checksum(tensors, about) != about["checksum"] or int(about["step"]) != _step_of(path):
+        step = _step_of(path)
+        if checksum(tensors, about) != about["checksum"] or about["step"] != str(step):
             raise DamagedCheckpointError(
                 f"the checkpoint {path} is damaged: its content does not match its checksum"
             )
-        groups, notes = json.loads(about["groups"]), json.loads(about["notes"])
-        return Checkpoint(int(about["step"]), notes, tensors, groups, damaged)
+        try:
+            groups, notes = json.loads(about["groups"]), json.loads(about["notes"])
+        except ValueError as error:
+            raise ValueError(
+                f"the checkpoint {path} has metadata that is not JSON: {error}"
+            ) from error
+        return Checkpoint(step, notes, tensors, groups, damaged)
 
     def _check_run(self, path: Path, about: dict[str, str]) -> None:
         if about.get("run") != self.run:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 
@@ -38,6 +39,8 @@ def _flag(name: str, values: list[str]) -> list[str]:
 
 
 def _words(value: Any) -> list[str]:
+    if isinstance(value, Mapping):
+        value = tuple(value.items())
     if isinstance(value, tuple):
         return [word for element in value for word in _words(element)]
     return [str(value)]

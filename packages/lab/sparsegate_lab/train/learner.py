@@ -115,7 +115,7 @@ class Learner:
         if not getattr(self.run.method, "target", None):
             return ()
         found: Any = next(each.found for each in self.optimizers if hasattr(type(each), "found"))
-        return str(found), found.how_to_repeat
+        return tuple(filter(None, (str(found), found.how_to_repeat)))
 
     def _install(self, model: nn.Module) -> None:
         """Trains this model from now on, with new optimizers."""

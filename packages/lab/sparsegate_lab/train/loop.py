@@ -16,6 +16,7 @@ from sparsegate_runtime.schema import parse_fields
 from .checkpoint import Checkpoint
 from .diverged import check_loss, check_weights
 from .folder import RunFolder
+from .interrupts import Interrupts
 from .learner import Learner
 from .make_record import make_record
 
@@ -42,14 +43,22 @@ class Loop:
         self.inputs, self.notes, self.watch = learner.inputs, learner.notes, learner.notes.watch
         self.num_weights, self.baseline = num_weights, baseline
         self.history = History(counts=self.inputs.data.counts)
+        self.interrupts = Interrupts()
 
     def train(self, command: str, checkpoint: Checkpoint | None) -> Record:
         """Takes the remaining steps, then finishes.
+
+        Ctrl-C ends the training between two steps. The files of a training that has ended are
+        written first.
 
         Args:
             command: the words of the command, for the record.
             checkpoint: where to continue; from the beginning unless given.
         """
+        with self.interrupts.postponed():
+            return self._train(command, checkpoint)
+
+    def _train(self, command: str, checkpoint: Checkpoint | None) -> Record:
         first = self._resume(checkpoint)
         for number in range(first, self.run.epochs):
             if self._may_stop():
@@ -67,6 +76,7 @@ class Loop:
             if (number + 1) % self.folder.save_every == 0:
                 self._save((number + 1) * len(self.inputs.batches))
             self.watch.measured(epoch)
+            self.interrupts.check()
         return self._finish(command)
 
     def _resume(self, checkpoint: Checkpoint | None) -> int:
@@ -109,6 +119,7 @@ class Loop:
         for step, (images, labels) in enumerate(batches, start=number * len(batches)):
             total += self.learner.step(step, images, labels)
             self.watch.stepped(step + 1)
+            self.interrupts.check()
         return float(self.inputs.accelerator.reduce(total, "mean")) / len(batches)
 
     def _measure(self, number: int, loss: float) -> Epoch:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
 
@@ -63,10 +65,10 @@ class Run(Generic[AnyMethod]):
     """Fraction of training over which the learning rate rises from zero."""
 
     clip: float = 0.0
-    """Maximum norm of the gradients of all weights; 0: they are not clipped."""
+    """Largest norm of the gradients of all weights; 0: no clipping."""
 
     label_smoothing: float = 0.0
-    """Label smoothing: share of every label that is spread evenly over all classes."""
+    """Label smoothing: fraction of each label that is spread over all classes."""
 
     stop: Stop = dataclasses.field(default_factory=Stop)
     """When training may end before its last epoch."""
@@ -96,7 +98,7 @@ class Run(Generic[AnyMethod]):
     """What to do with a photograph that cannot be decoded."""
 
     seed: int = 0
-    """Where all randomness comes from."""
+    """Seed of all random numbers."""
 
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"
     """Type of the forward and backward pass; weights and gates stay in fp32. fp16 needs a GPU."""
@@ -187,10 +189,10 @@ def _check_training(run: Run[Any]) -> None:
         raise ValueError(f"epochs is at least 1, got {run.epochs}")
     if run.batch_size < 1:
         raise ValueError(f"batch_size is at least 1, got {run.batch_size}")
-    if not (run.lr > 0 and 0 <= run.momentum < 1 and run.weight_decay >= 0):
+    if not (0 < run.lr < math.inf and 0 <= run.momentum < 1 and 0 <= run.weight_decay < math.inf):
         raise ValueError(
-            "lr is above zero, momentum in [0, 1) and weight_decay zero or more, "
-            f"got lr={run.lr}, momentum={run.momentum}, weight_decay={run.weight_decay}"
+            "lr is finite and above zero, momentum in [0, 1), and weight_decay finite and zero or "
+            f"more, got lr={run.lr}, momentum={run.momentum}, weight_decay={run.weight_decay}"
         )
     if not 0 <= run.warmup < 1:
         raise ValueError(f"warmup is a fraction of training in [0, 1), got {run.warmup}")
@@ -225,6 +227,8 @@ def _plain(value: Any) -> Any:
     """A setting as JSON returns it, with whole numbers as floats where floats are expected."""
     if isinstance(value, tuple):
         return [_plain(each) for each in value]
+    if isinstance(value, Mapping):
+        return [[name, each] for name, each in value.items()]  # the order counts
     if not dataclasses.is_dataclass(value):
         return value
     fields = {

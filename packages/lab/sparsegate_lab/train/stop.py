@@ -17,10 +17,10 @@ class Stop:
     """
 
     rate: float = 0.0
-    """Rate (how many times fewer weights) at which training may end; 0: never."""
+    """End training once the network has this many times fewer weights; 0: never."""
 
     drop: float = 0.0
-    """Points of validation accuracy below the baseline that may be lost at the same time."""
+    """Points of validation accuracy below the baseline that are allowed then."""
 
     baseline: float | None = None
     """Validation accuracy in percent to compare with; that of the initial weights unless given."""

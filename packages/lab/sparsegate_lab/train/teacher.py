@@ -14,10 +14,10 @@ class Teacher:
     """The teacher of a run; false if there is none."""
 
     teacher: str = ""
-    """Folder of a finished run; of several, separated by commas, the mean logits are used."""
+    """Folder of a finished run, or several separated by commas, whose logits are averaged."""
 
     temperature: float = 4.0
-    """Divisor of the logits; the higher, the more small probabilities count."""
+    """Divisor of the logits; higher values emphasize small probabilities."""
 
     share: float = 0.5
     """Weight of the teacher's loss, in [0, 1]; the labels have the rest."""

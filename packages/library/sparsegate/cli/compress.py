@@ -62,7 +62,7 @@ def _parser() -> Parser:
         type=int,
         default=0,
         metavar="EPOCHS",
-        help="with --bits and the folder of a run: train the values for so many epochs on the "
+        help="with --bits and the folder of a run: train the values for this many epochs on the "
         "run's data (default: %(default)s)",
     )
     return parser

@@ -10,18 +10,21 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from sparsegate.embedded import to_c
-from sparsegate.export import MAX_WEIGHTS, Dtype, Exporter, export_onnx, to_web
+from sparsegate.export import MAX_WEIGHTS, Dtype, Exporter, ExportResult, export_onnx, to_web
+from sparsegate.runtime import to_web_page
 from sparsegate_runtime.registry import Registry
 
-from .arguments import Parser
-from .source import known_model, open_source
+from .arguments import SOURCE, Parser
+from .python_model import ABOUT as PYTHON
+from .python_model import is_python, open_python
+from .source import Inputs, known_model, open_source
 
 ABOUT = (
     "Writes a network for programs without PyTorch: C code, an ONNX file with sparse weights, or "
-    "an HTML page that runs it on what a person draws."
+    "an HTML page that runs it on what a person draws, on pictures, or on numbers."
 )
 
 EXPORTS: Registry[Mapping[Dtype, Exporter]] = Registry(
@@ -39,6 +42,9 @@ def main(argv: Sequence[str]) -> None:
     """Parses the arguments, writes the files, and prints their size and how to use them."""
     options = _parser().parse(argv)
     exporters = EXPORTS[options.to]
+    if is_python(str(options.source)):
+        _show(_page_of_python(options))
+        return
     if options.dtype not in exporters:
         raise ValueError(
             f"--to {options.to} writes {' or '.join(exporters)}, got --dtype {options.dtype}; "
@@ -48,19 +54,48 @@ def main(argv: Sequence[str]) -> None:
     model = known_model(source, options.source)
     assert source.inputs is not None, "a source with a model has inputs"
     inputs = source.inputs()
-    written = exporters[options.dtype](
-        model,
-        options.target,
-        example=inputs.examples,
-        max_weights=options.max_weights,
-        normalise=inputs.normalise,
-        **_only_for_c(options),
-    )
+    only_for_c = _only_for_c(options)
+    try:
+        written = exporters[options.dtype](
+            model,
+            options.target,
+            example=inputs.examples,
+            max_weights=options.max_weights,
+            normalise=inputs.normalise,
+            **only_for_c,
+        )
+    except ValueError as why:
+        if options.to != "web" or options.target.suffix != ".html":
+            raise
+        written = _page(model, options.target, inputs, why)
+    _show(written)
+
+
+def _show(written: ExportResult) -> None:
     files = " and ".join(map(str, written.files))
     print(f"{files}: {written.num_bytes:,} bytes, {written.num_weights:,} weights")
     if written.flash is not None:
         print(f"flash: {written.flash:,} bytes and the code; RAM: {written.ram:,} bytes")
     print(written.command)
+
+
+def _page(model: nn.Module, target: Path, inputs: Inputs, why: ValueError) -> ExportResult:
+    """A page by the engine, for a network that the page with the drawing pad cannot run."""
+    example = inputs.examples[:1]
+    written = to_web_page(model, target, example=example, normalise=inputs.normalise)
+    print(f"the page takes files in place of drawings: {why}")
+    return written
+
+
+def _page_of_python(options: argparse.Namespace) -> ExportResult:
+    """The page of a model that a function of the user's makes."""
+    if options.to != "web":
+        raise ValueError(
+            f"--to {options.to} takes a run's folder or a file of weights, got {options.source}; "
+            f"in Python, call sparsegate.to_{options.to}(model, path, ...)"
+        )
+    opened = open_python(str(options.source))
+    return to_web_page(opened.model, options.target, example=opened.given.example)
 
 
 def _only_for_c(options: argparse.Namespace) -> dict[str, Any]:
@@ -95,7 +130,9 @@ def _loaded(path: Path) -> Tensor:
 
 def _parser() -> Parser:
     parser = Parser("export", ABOUT)
-    parser.add_source()
+    parser.add_argument(
+        "source", type=Path, metavar="SOURCE", help=f"{SOURCE}; for --to web also {PYTHON}"
+    )
     parser.add_argument(
         "target",
         type=Path,

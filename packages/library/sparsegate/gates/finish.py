@@ -19,7 +19,7 @@ from .install import AnyModule, require_gates, unwrapped
 from .recurrent import read_directly_
 
 LOGGER = logging.getLogger(__name__)
-FEW = 0.001
+FEW = 0.01
 """Share of the weights; a training that removes fewer has had no effect."""
 
 

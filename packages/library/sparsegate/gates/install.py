@@ -53,10 +53,10 @@ def gate(
         ValueError: If the model is gated, sharded or wrapped already, no weight matches, or a
             chosen weight cannot have a gate.
     """
-    if isinstance(select, str):
+    if select is not None and not isinstance(select, Select):
+        names = (select,) if isinstance(select, str) else tuple(select)
         raise ValueError(
-            f"select is a Select, got the string {select!r}; "
-            f"write select=Select(names=({select!r},))"
+            f"select is a Select, got {select!r}; write select=Select(names={names!r})"
         )
     _check_ungated(model)
     sites = (select or Select()).sites(unwrapped(model))

@@ -17,7 +17,7 @@ from torch.optim import Optimizer
 from sparsegate.gates import OPEN_ABOVE, Mover, check_finite_gates, require_gates
 from sparsegate.price import Penalty, PenaltyPlan, Plan
 from sparsegate.sharded import local, whole
-from sparsegate.target import Found, Target, TargetPlan
+from sparsegate.target import Found, GroupedPlan, Target, TargetPlan, target_plan
 
 LOGGER = logging.getLogger(__name__)
 TRAVEL = 2.0
@@ -53,7 +53,7 @@ class GateOptimizer(Optimizer, abc.ABC):
     @property
     def found(self) -> Found:
         """The price that the target has led to, and the weights that are left."""
-        if not isinstance(self.plan, TargetPlan):
+        if not isinstance(self.plan, TargetPlan | GroupedPlan):
             raise ValueError("there is no target to report on; pass target= to the optimiser")
         return self.plan.found
 
@@ -168,12 +168,12 @@ class GateOptimizer(Optimizer, abc.ABC):
                 "leave their layers out with Select(skip=...)"
             )
         momentum = self._gate_group["momentum"]
-        self.plan = TargetPlan(model, target, steps=steps, judge=judge, momentum=momentum)
+        self.plan = target_plan(model, target, steps=steps, judge=judge, momentum=momentum)
 
     @property
     def _step_supports_amp_scaling(self) -> bool:
         """Makes a GradScaler call `step` even for skipped steps: a target counts all of them."""
-        return isinstance(self.plan, TargetPlan)
+        return isinstance(self.plan, TargetPlan | GroupedPlan)
 
     def _is_skipped(self) -> bool:
         """Whether a GradScaler found infinite gradients, which are dropped; unscales the others."""
@@ -191,7 +191,7 @@ class GateOptimizer(Optimizer, abc.ABC):
         """Raises at the first step if gates were loaded from a checkpoint and the plan was not."""
         if self._begun:
             return
-        begins = isinstance(self.plan, TargetPlan) and self.plan.done == 0
+        begins = isinstance(self.plan, TargetPlan | GroupedPlan) and self.plan.done == 0
         if begins and any(gate.is_loaded() for gate in self._modules):
             raise ValueError(
                 "the gates are those of a checkpoint, and this optimiser begins at step 0: load "

@@ -104,11 +104,13 @@ def step_gate_group(
     motion = plan.motion(moment)
     if motion is None:
         return
-    for param, kept, lr, slope in zip(params, memory, motion.rates, motion.slopes, strict=True):
+    rates = zip(motion.rates, motion.slopes, strict=True)
+    for index, (param, kept, (lr, slope)) in enumerate(zip(params, memory, rates, strict=True)):
         if not param.requires_grad:
             continue
         if "momentum_buffer" not in kept:
             kept["momentum_buffer"] = torch.zeros_like(param)
         grad = None if param.grad is None else local(param.grad)
         velocity = local(kept["momentum_buffer"])
-        step_gates(local(param), velocity, grad, lr, group["momentum"], slope, motion.shift)
+        shift = motion.shift_of(index)
+        step_gates(local(param), velocity, grad, lr, group["momentum"], slope, shift)

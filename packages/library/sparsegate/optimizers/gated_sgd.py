@@ -106,7 +106,9 @@ class GatedSGD(GateOptimizer):
         motion = self._motion()
         seed = gates["steps"] * len(motion.slopes)
         own = (weights["lr"], weights["momentum"], weights["weight_decay"])
-        if self._step_cached(motion, (*own, motion.rates[0], gates["momentum"]), seed):
+        if not motion.shifts and self._step_cached(
+            motion, (*own, motion.rates[0], gates["momentum"]), seed
+        ):
             return
         updates = [
             self._update(weight, gate)
@@ -118,6 +120,10 @@ class GatedSGD(GateOptimizer):
                 zip(weights["params"], motion.rates, motion.slopes, strict=True)
             )
         ]
+        if motion.shifts:
+            for index, (update, rate) in enumerate(zip(updates, rates, strict=True)):
+                step_all([update], [rate], motion.shift_of(index))
+            return
         step_all(updates, rates, motion.shift)
         self._remember(updates, shifted=motion.shift is not None)
 

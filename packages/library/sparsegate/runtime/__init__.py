@@ -5,6 +5,7 @@ from .chain import VARIANT, Chain
 from .chain_layer import ChainLayer
 from .choice import Choice, LayerChoice, load_choices, save_choices
 from .cuda.linear import PackedLinear, pack
+from .in_browser import image_of_model, save_image, to_web_page
 from .measure import interleaved, samples
 from .network import SparseNetwork
 from .save_network import SavedNetwork, save_network
@@ -23,12 +24,15 @@ __all__ = [
     "SparseNetwork",
     "Translator",
     "choice_of",
+    "image_of_model",
     "interleaved",
     "load_choices",
     "pack",
     "samples",
     "save_choices",
+    "save_image",
     "save_network",
     "sparse",
+    "to_web_page",
     "translated",
 ]

@@ -2,7 +2,17 @@
 
 from .cut import highest
 from .goal import fall
+from .grouped_plan import GroupedPlan, target_plan
 from .plan import TargetPlan
 from .target import Found, Target, UnreachableTarget
 
-__all__ = ["Found", "Target", "TargetPlan", "UnreachableTarget", "fall", "highest"]
+__all__ = [
+    "Found",
+    "GroupedPlan",
+    "Target",
+    "TargetPlan",
+    "UnreachableTarget",
+    "fall",
+    "highest",
+    "target_plan",
+]

@@ -170,7 +170,8 @@ def _checked(target: Target, num_gates: int, num_layers: int) -> int:
     """The number of weights asked for, which must be possible."""
     count = target.weights
     if count is None:
-        count = round((target.keep or 0.0) * num_gates)
+        assert isinstance(target.keep, float | int)  # groups have a plan of their own each
+        count = round(target.keep * num_gates)
     asked = f"{target} of {num_gates:,} gated weights"
     if count < num_layers:
         raise ValueError(

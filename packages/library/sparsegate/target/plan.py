@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -58,6 +58,7 @@ class TargetPlan(Plan):
         steps: The number of steps of the whole training.
         judge: Returns the model's validation accuracy in per cent; only `max_drop` needs it.
         momentum: The gates' momentum.
+        names: The gated weights that the plan moves; all unless given.
     """
 
     _grad_sum: Tensor
@@ -75,11 +76,12 @@ class TargetPlan(Plan):
         steps: int,
         judge: Callable[[], float] | None,
         momentum: float,
+        names: Collection[str] | None = None,
     ) -> None:
         if steps < 1:
             raise ValueError(f"steps is the number of steps of the whole training, got {steps}")
         self.target, self.steps, self._momentum = target, steps, momentum
-        self._view = GatesView(model, judge)
+        self._view = GatesView(model, judge, names)
         self._gates = list(self._view.gates.values())
         self._goal = GOALS[target.wish](target, self._view)
         self._num_gates = self._view.num_gates()
@@ -164,7 +166,7 @@ class TargetPlan(Plan):
     def state(self) -> dict[str, Any]:
         """What a checkpoint must hold, as plain values."""
         return {
-            "asked": self._settings(),
+            "asked": settings_of(self.target, self.steps),
             "done": self.done,
             "frozen": self.frozen,
             "push": self._unit,
@@ -181,17 +183,7 @@ class TargetPlan(Plan):
         Raises:
             ValueError: If it is the state of another target.
         """
-        own = self._settings()
-        changed = [
-            f"{name}={value} (now {own[name]})"
-            for name, value in state.get("asked", own).items()
-            if name in own and own[name] != value
-        ]
-        if changed:
-            raise ValueError(
-                f"the saved optimiser had another target: {', '.join(changed)}; build this one "
-                "with the target= and steps= of the saved one"
-            )
+        check_same_target(state, self.target, self.steps)
         device = self._still.device
         self.done, self.frozen, self._unit = state["done"], state["frozen"], state["push"]
         for name, value in zip(RUNNING, state["running"], strict=True):
@@ -207,15 +199,6 @@ class TargetPlan(Plan):
         """The target and its moment, for a warning of `finish`."""
         cut = math.ceil(self.target.freeze * self.steps)
         return f"{self.target} at step {cut:,} of {self.steps:,}"
-
-    def _settings(self) -> dict[str, Any]:
-        """What makes this plan another one than that of another target, as plain values."""
-        settings = {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in vars(self.target).items()
-            if value is not None
-        }
-        return {"steps": self.steps, **settings}
 
     def _distance(self, lr: float) -> float:
         """How far a gate with an average gradient travels in this step."""
@@ -324,6 +307,32 @@ class TargetPlan(Plan):
         self.frozen = True
         self._view.announce_("")
         LOGGER.info("the mask is frozen at step %s: %s", f"{self.done:,}", self.found)
+
+
+def settings_of(target: Target, steps: int) -> dict[str, Any]:
+    """What makes a plan another one than that of another target, as plain values."""
+    settings = {name: value for name, value in vars(target).items() if value is not None}
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            settings[name] = [[pattern, share] for pattern, share in value.items()]
+        elif isinstance(value, tuple):
+            settings[name] = list(value)
+    return {"steps": steps, **settings}
+
+
+def check_same_target(state: dict[str, Any], target: Target, steps: int) -> None:
+    """Raises a `ValueError` if the saved state of a plan is that of another target."""
+    own = settings_of(target, steps)
+    changed = [
+        f"{name}={value} (now {own[name]})"
+        for name, value in state.get("asked", own).items()
+        if name in own and own[name] != value
+    ]
+    if changed:
+        raise ValueError(
+            f"the saved optimiser had another target: {', '.join(changed)}; build this one "
+            "with the target= and steps= of the saved one"
+        )
 
 
 @torch.no_grad()

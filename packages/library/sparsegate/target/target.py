@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 FALLS = ("cube", "factor")
@@ -27,17 +28,20 @@ class Target:
     gates falls up to `reach`. Gates still open and close up to `freeze`, where the exact cut is
     made. Then the mask is frozen, and the weights that are left train on.
 
+    `Target(keep={"conv*": 0.2, "*": 0.01})` gives groups of layers a fraction each. A weight
+    belongs to the first pattern that matches its name.
+
     A target that asks for nothing is false.
 
     Raises:
         ValueError: If more than one goal is given, or a value is out of range.
     """
 
-    keep: float | None = None
-    """Fraction of the gated weights that is left, such as 0.01."""
+    keep: float | Mapping[str, float] | None = None
+    """Fraction of the gated weights to keep, such as 0.01, or one by name pattern."""
 
     weights: int | None = None
-    """Number of gated weights that is left."""
+    """Number of gated weights to keep."""
 
     max_drop: float | None = None
     """As few weights as cost at most this many points of validation accuracy."""
@@ -46,13 +50,13 @@ class Target:
     """Largest size of the network's .sg file, in bytes."""
 
     price: float | None = None
-    """A price to hold, in nats, whatever it leaves: roughly repeats the run that found it."""
+    """A fixed price, in nats, whatever size it leads to: roughly repeats an earlier run."""
 
     path: tuple[float, ...] | None = None
     """Prices in nats, evenly spaced from `begin` to `freeze`: closely repeats a run."""
 
     baseline: float | None = None
-    """For max_drop: dense accuracy in per cent; the command measures it if not given."""
+    """For max_drop: dense accuracy in percent; the command measures it if not given."""
 
     begin: float = 0.15
     """Fraction of training in which all gates are frozen and the gradients' scale is measured."""
@@ -111,10 +115,15 @@ class Target:
             )
         self._check_way()
 
+    def __hash__(self) -> int:
+        return hash(repr(self))  # a mapping has no hash
+
     def __bool__(self) -> bool:
         return any(getattr(self, name) is not None for name in WISHES)
 
     def __str__(self) -> str:
+        if isinstance(self.keep, Mapping):
+            return f"keep={', '.join(f'{name} {share:g}' for name, share in self.keep.items())}"
         return f"{self.wish}={getattr(self, self.wish)}" if self else "no target"
 
     @property
@@ -122,11 +131,24 @@ class Target:
         """The name of the goal; empty if there is none."""
         return next((name for name in WISHES if getattr(self, name) is not None), "")
 
+    @property
+    def groups(self) -> dict[str, Target]:
+        """The target of every group of layers, by name pattern; one for all unless they differ."""
+        if not isinstance(self.keep, Mapping):
+            return {"*": self}
+        return {pattern: replace(self, keep=share) for pattern, share in self.keep.items()}
+
     def _check_sizes(self) -> None:
-        if self.keep is not None and not 0 < self.keep <= 1:
+        shares = self.keep.values() if isinstance(self.keep, Mapping) else (self.keep,)
+        if not shares:
             raise ValueError(
-                f"keep is a fraction in (0, 1], got {self.keep}; for 99 % sparsity write keep=0.01"
+                'keep by name pattern needs at least one pattern, got none; write keep={"*": 0.01}'
             )
+        for share in shares:
+            if share is not None and not 0 < share <= 1:
+                raise ValueError(
+                    f"keep is a fraction in (0, 1], got {share}; for 99 % sparsity write keep=0.01"
+                )
         if self.weights is not None and self.weights < 1:
             raise ValueError(f"weights is a number of weights, at least 1, got {self.weights}")
         if self.max_drop is not None and not 0 <= self.max_drop < 100:
@@ -196,8 +218,16 @@ class Found:
     """Distance that a gate with an average gradient travels."""
     graded: bool = False
     """Whether gates were put in the order of their weights."""
+    groups: tuple[tuple[str, Found], ...] = ()
+    """The same for every group of layers, by name pattern, if they have targets of their own."""
 
     def __str__(self) -> str:
+        if self.groups:
+            return "; ".join(
+                f"{pattern}: {found.kept:,} of {found.total:,} weights are "
+                f"{'left' if found.ended else 'open, not there yet'}"
+                for pattern, found in self.groups
+            )
         if not self.ended:
             return f"{self.asked}: not there yet, {self.kept:,} of {self.total:,} weights are open"
         price = float(f"{self.price:.3g}")
@@ -210,7 +240,9 @@ class Found:
 
     @property
     def how_to_repeat(self) -> str:
-        """The command's flags that follow the path of the price again."""
+        """The command's flags that follow the path of the price again; empty for groups."""
+        if self.groups:
+            return ""
         path = " ".join(f"{price:.4g}" for price in self.path)
         return (
             f"--target.path {path} --target.travel {self.travel:.4g} "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -28,12 +28,30 @@ GATE = re.compile(r"(?:^|(?<=\.))parametrizations\.\w+\.\d+\.gate$")
 
 
 class GatesView(View):
-    """The gates of a model, with a function that judges its accuracy if there is one."""
+    """The gates of a model, with a function that judges its accuracy if there is one.
 
-    def __init__(self, model: nn.Module, judge: Callable[[], float] | None) -> None:
+    Args:
+        model: The gated model.
+        judge: Returns the model's validation accuracy in per cent.
+        names: The gated weights to look at; all unless given.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        judge: Callable[[], float] | None,
+        names: Collection[str] | None = None,
+    ) -> None:
         self._model, self._judge = model, judge
-        self.gates = require_gates(model)
-        self._weights = gated_weights(model)
+        pairs = {
+            name: (gate, weight)
+            for (name, gate), weight in zip(
+                require_gates(model).items(), gated_weights(model), strict=True
+            )
+            if names is None or name in names
+        }
+        self.gates = {name: gate for name, (gate, _) in pairs.items()}
+        self._weights = [weight for _, weight in pairs.values()]
 
     def num_layers(self) -> int:
         """How many weights have gates."""

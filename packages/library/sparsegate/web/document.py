@@ -16,11 +16,24 @@ UNSAFE = {
 }  # nothing ends a script early
 
 
-def document(title: str, *body: Html, scripts: tuple[str, ...]) -> str:
-    """The whole file: styles, the body, and scripts of assets/ by name, in one scope."""
-    code = "\n".join(asset(f"{name}.js") for name in ("theme", *scripts))
+def document(title: str, *body: Html, scripts: tuple[str, ...], code: str = "") -> str:
+    """The whole file: styles, the body, and scripts of assets/ by name, in one scope.
+
+    Args:
+        title: the name of the page.
+        body: its elements.
+        scripts: the names of scripts, which run in this order.
+        code: JavaScript that compiles WebAssembly and runs before the last script; the page's
+            policy then allows it.
+
+    """
+    texts = [asset(f"{name}.js") for name in ("theme", *scripts)]
     return Template(asset("document.html")).substitute(
-        title=html.escape(title), styles=asset("page.css"), body=join(body).text, scripts=code
+        title=html.escape(title),
+        styles=asset("page.css"),
+        body=join(body).text,
+        scripts="\n".join([*texts[:-1], code, texts[-1]] if code else texts),
+        more=" 'wasm-unsafe-eval'" if code else "",
     )
 
 
@@ -38,3 +51,9 @@ def data_block(name: str, value: Any) -> Html:
 def asset(name: str) -> str:
     """A file of assets/."""
     return resources.files("sparsegate.web").joinpath("assets", name).read_text("utf-8")
+
+
+@cache
+def of_package(name: str) -> bytes:
+    """A file of the npm package, in npm/."""
+    return resources.files("sparsegate.web").joinpath("npm", name).read_bytes()

@@ -129,7 +129,8 @@ class Plan:
                 )
                 seconds = time.perf_counter() - began
                 one = kinds[operation]
-                share = (last - first) / (abs(one.extent) or 1) if last > first else 1.0
+                whole = sum(end - begin for begin, end in one.ranges) or abs(one.extent) or 1
+                share = (last - first) / whole if last > first else 1.0
                 found.append(
                     Span(
                         one.title,
@@ -150,7 +151,10 @@ class Plan:
     def weight_bytes(self) -> int:
         """Memory of packed weights and constants."""
         constants = sum(one.constant.nbytes for one in self.buffers if one.constant is not None)
-        return constants + sum(_nbytes(one.of) for one in self.program.operations)
+        packed: dict[int, int] = {}
+        for one in self.program.operations:
+            _find_arrays(one.of, packed)
+        return constants + sum(packed.values())
 
     def _set(self, memory: Memory, inputs: Sequence[int], outputs: Sequence[int]) -> None:
         addresses = memory.addresses
@@ -167,12 +171,14 @@ class Plan:
         memory.addresses[one.writes[0].slot] = call(one.external, one.tensors, memory)
 
 
-def _nbytes(kept: Any) -> int:
-    """Bytes of the arrays that a structure, or a record of arrays, keeps."""
+def _find_arrays(kept: Any, found: dict[int, int]) -> None:
+    """Adds the bytes of each array that a structure, or a record of arrays, keeps."""
     if isinstance(kept, np.ndarray):
-        return kept.nbytes
+        found[id(kept)] = kept.nbytes
+        return
     inside = kept.keep if isinstance(kept, c.Structure) else getattr(kept, "__dict__", {}).values()
-    return sum(_nbytes(one) for one in inside)
+    for one in inside:
+        _find_arrays(one, found)
 
 
 class Memory:

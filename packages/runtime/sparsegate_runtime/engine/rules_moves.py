@@ -8,6 +8,7 @@ import numpy as np
 
 from . import network as n
 from . import structures as c
+from .bands import Pair
 from .planner import Planner, only_in_lines, view_of
 from .side_by_side import SideBySide
 from .structures import Kind
@@ -118,7 +119,12 @@ def pool(planner: Planner, node: n.Pool) -> Tensor:
         return made
 
     extent = rounded(planner.layout.extent(out))
+    source = planner.values[node.inputs[0]]
     planner.emit(Kind.POOL, make, [phases.tensor], out, extent=extent, ranges=written.ranges)
+    if isinstance(planner.layout, SideBySide) and phases.tensor.buffer is source.buffer:
+        pair = Pair.of(planner, node, source)
+        if pair is not None:
+            pair.emit(planner.pending.pop())
     return out
 
 

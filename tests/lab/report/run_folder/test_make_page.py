@@ -63,7 +63,7 @@ def test_data_or_network_that_are_gone_leave_a_page_that_says_so(sparse_run, tmp
         in make_page(folder).read_text()
     )
     (folder / "network.safetensors").unlink()
-    assert "no longer beside the record" in make_page(folder).read_text()
+    assert "no longer next to the record" in make_page(folder).read_text()
 
 
 def test_a_page_says_the_names_of_the_classes(sparse_run, digits, tmp_path):

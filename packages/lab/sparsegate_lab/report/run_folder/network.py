@@ -25,7 +25,7 @@ def view_network(folder: Path, record: Record) -> NetworkView:
     place = RunFolder(folder, Run.from_json(record.run))
     if not place.network.exists():
         return NetworkView(
-            (), None, (), 0, {}, None, "The network's file is no longer beside the record."
+            (), None, (), 0, {}, None, "The network's file is no longer next to the record."
         )
     packed = _packed(place)
     browser, why = _browser(record, packed)
