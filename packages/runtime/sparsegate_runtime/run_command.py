@@ -25,15 +25,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         action="append",
         default=[],
         metavar="[NAME=]FILE.npy",
-        help="an input; once for each, in order or by name",
+        help="an array for an input; repeat the option for each input, in order or by name",
     )
     parser.add_argument(
         "--output",
         type=Path,
         metavar="FILE.npy",
-        help="where to write the output; FILE.npz for several outputs, by name",
+        help="the file for the output; FILE.npz holds several outputs by name",
     )
-    parser.add_argument("--threads", type=int, help="how many threads to use; default: all cores")
+    parser.add_argument(
+        "--threads", type=int, help="number of threads (default: OMP_NUM_THREADS, or all cores)"
+    )
     options = parser.parse_args(argv)
     try:
         print(_run(options))
@@ -46,11 +48,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> str:
     """What the command prints."""
     if options.threads is not None and options.threads < 1:
-        raise ValueError(f"--threads is at least 1, got {options.threads}")
+        raise ValueError(f"--threads must be at least 1, got {options.threads}")
     network = Network.load(options.network)
     if not options.input:
         if options.output is not None:
-            raise ValueError("--output needs --input")
+            raise ValueError("--output needs --input: pass every input of the network")
         return table(network)
     network.threads = options.threads
     given, named = _inputs(options.input, [info.name for info in network.inputs])
@@ -68,6 +70,8 @@ def _inputs(words: Sequence[str], names: Sequence[str]) -> tuple[list[Any], dict
     for word in words:
         name, equals, path = word.partition("=")
         if equals and name in names:
+            if name in named:
+                raise ValueError(f"pass the input {name} once")
             named[name] = _array(path)
         else:
             given.append(_array(word))
@@ -79,7 +83,7 @@ def _array(path: str) -> Any:
         return np.load(path, allow_pickle=False)
     except (ValueError, EOFError) as error:
         raise ValueError(
-            f"{path} is no array that numpy can read without pickle: {error}"
+            f"{path} must be an array saved by numpy.save, without pickled objects: {error}"
         ) from error
 
 
@@ -92,7 +96,7 @@ def _write(path: Path, outputs: dict[str, Any]) -> None:
     elif len(outputs) == 1:
         np.save(room, next(iter(outputs.values())))
     else:
-        raise ValueError(f"{path} can hold one output, the network has {len(outputs)}: write .npz")
+        raise ValueError(f"{path} can hold one output, got {len(outputs)}; write to an .npz file")
     write_atomically(path, room.getvalue())
 
 
