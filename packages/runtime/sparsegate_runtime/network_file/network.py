@@ -35,8 +35,8 @@ class TensorInfo:
     Attributes:
         name: its name.
         type: `float32`, `int64` or `bool`.
-        shape: its sizes. A size that the caller chooses is a name such as `batch`, or a formula such as
-            `2 * length`.
+        shape: its sizes. A size that depends on the caller is a name such as `batch`, or a formula
+            such as `2 * length`.
 
     """
 
