@@ -11,7 +11,7 @@ WASM_EXPORTS := room load error num tensor memory run
 PACKAGES := -e packages/runtime -e packages/library -e packages/lab
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-random test-slow test-browser check docs sanitize wasm torture bench clean
+.PHONY: demo test test-random test-seeds test-slow test-browser check docs sanitize wasm torture bench clean
 
 demo: $(VENV)/.ready ## train a sparse LeNet-5 on MNIST (six or seven minutes on two cores)
 	$(BIN)/sparsegate train lenet5-demo
@@ -22,6 +22,9 @@ test: $(VENV)/.ready-dev ## the fast tests: no network, no GPU
 test-random: SEED := $(SEED) # drawn once
 test-random: $(VENV)/.ready-dev ## the fast tests on fresh random cases; make test-random SEED=7 repeats those of seed 7
 	SPARSEGATE_SEED=$(SEED) $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder --hypothesis-seed=$(SEED)
+
+test-seeds: $(VENV)/.ready-dev ## the fast tests on fresh seeds for nine minutes, on all cores; outcomes go to results/torture.json
+	$(BIN)/python -m benchmarks.torture.suites
 
 test-slow: $(VENV)/.ready-dev ## the tests that take minutes
 	$(BIN)/python -m pytest -m slow
@@ -56,7 +59,7 @@ wasm: $(VENV)/.ready-dev ## the engine of the web pages and the npm package, by 
 		image.c image_check.c engine.c processor.c engine_plain.c chain_plain.c -o $(abspath $(WASM))
 
 torture: $(VENV)/.ready-dev ## attacks for some minutes, or make torture HOURS=8; SEED=7 repeats those of seed 7
-	$(BIN)/python -m benchmarks.torture $(if $(HOURS),--hours $(HOURS)) --seed $(SEED)
+	$(BIN)/python -m benchmarks.torture $(if $(HOURS),--hours $(HOURS)) $(if $(JOBS),--jobs $(JOBS)) --seed $(SEED)
 
 bench: $(VENV)/.ready-dev ## the cost of gates and of the loop
 	$(BIN)/python benchmarks/epoch_cost.py

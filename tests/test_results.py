@@ -62,3 +62,15 @@ def test_the_table_of_compared_methods_is_that_of_the_record(record, page):
     assert markdown(rates_table(found)) in text
     assert found.command in text
     assert not found.failed
+
+
+def test_the_table_of_microcontrollers_is_that_of_the_record():
+    record = json.loads((ROOT / "results" / "microcontroller.json").read_text())
+    page = (ROOT / "docs" / "export-c.md").read_text()
+    for network in record["networks"].values():
+        board = network["Cortex-M4"]
+        keys = ("flash of the program", "RAM with the stack", "instructions for an image")
+        assert " | ".join(f"{board[key]:,}" for key in keys) in page
+    small = record["networks"]["300x, int8"]["Cortex-M0+"]
+    assert f"{small['flash of the program']:,} bytes of flash" in page
+    assert f"{small['instructions for an image']:,} instructions" in page

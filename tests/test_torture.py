@@ -9,8 +9,9 @@ import pytest
 from benchmarks.torture.attack import FAULT, Attack, refusal
 from benchmarks.torture.attacks import ATTACKS
 from benchmarks.torture.json_changes import changed_json
-from benchmarks.torture.record import Tally, write
+from benchmarks.torture.record import Tally, add_suite, write
 from benchmarks.torture.sandbox import draw_of, outcomes
+from benchmarks.torture.suites import run_suite
 
 QUICK = ["sg", "sparse_safetensors", "safetensors", "idx", "cifar", "choices", "speed", "run"]
 
@@ -25,7 +26,7 @@ def test_some_cases_of_an_attack_find_nothing(name, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["networks", "flips", "kills", "disks", "commands"])
+@pytest.mark.parametrize("name", ["networks", "sgn", "flips", "kills", "disks", "commands"])
 def test_a_slow_attack_finds_nothing(name, tmp_path):
     seen = []
     for _, outcome in outcomes(name, ATTACKS[name], 0, 0, 20):
@@ -96,6 +97,30 @@ def test_counts_are_added_to_an_existing_record(tmp_path):
     found = json.loads(path.read_text())["attacks"]["a"]
     assert (found["tried"], found["outcomes"]) == (3, {"fine": 1})
     assert found["faults"] == {"wrong": {"count": 2, "case": "a/1/1"}}
+
+
+@pytest.mark.slow
+def test_several_processes_make_one_record(tmp_path, python):
+    words = ["--jobs", "2", "--minutes", "0.02", "--only", "idx", "--seed", "5"]
+    ended = python("-m", "benchmarks.torture", *words, "--results", str(tmp_path))
+    assert not ended.returncode, ended.stderr
+    found = json.loads((tmp_path / "torture.json").read_text())
+    assert sorted(run["seed"] for run in found["runs"]) == [5, 6]
+    assert found["attacks"]["idx"]["tried"] > 1
+    assert not found["attacks"]["idx"]["faults"]
+
+
+def test_a_suite_with_a_fresh_seed_is_added_to_the_record(tmp_path):
+    tests = tmp_path / "test_some.py"
+    tests.write_text("def test_a():\n    pass\n\n\ndef test_b():\n    assert False\n")
+    suite = run_suite(7, 0, ["--noconftest", "-p", "no:cacheprovider", str(tests)])
+    for _ in range(2):
+        add_suite(tmp_path / "torture.json", suite)
+    first, second = json.loads((tmp_path / "torture.json").read_text())["suites"]
+    assert first == second
+    assert (first["seed"], first["status"], len(first["failed"])) == (7, 1, 1)
+    assert first["failed"][0].endswith("test_some.py::test_b")
+    assert "1 failed, 1 passed" in first["summary"]
 
 
 def test_damaged_json_differs_from_the_file_it_was_made_of():

@@ -9,11 +9,13 @@ from .files import FILES
 from .flips import Flips
 from .interruptions import FullDisks, Kills
 from .jsons import JSONS
+from .network_files import NetworkFiles
 
 ATTACKS: dict[str, Attack] = {
     "networks": Networks(),
     **FILES,
     **JSONS,
+    "sgn": NetworkFiles(),
     "flips": Flips(),
     "kills": Kills(),
     "disks": FullDisks(),

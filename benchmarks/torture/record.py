@@ -47,20 +47,43 @@ class Tally:
 def write(path: Path, tallies: dict[str, Tally], run: dict[str, Any], *, add: bool) -> None:
     """Writes the record; with `add`, to the counts of an existing one."""
     attacks = {name: tally.to_json() for name, tally in tallies.items() if tally.counts}
-    value: dict[str, Any] = {
+    value = _described({"runs": [run], "attacks": attacks})
+    if add and path.exists():
+        value = summed(json.loads(path.read_text()), value)
+    save(path, value)
+
+
+def summed(before: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
+    """The record of all runs of two records, described as the second one."""
+    return {
+        **before,
+        **more,
+        "runs": [*before["runs"], *more["runs"]],
+        "attacks": _added(before["attacks"], more["attacks"]),
+    }
+
+
+def add_suite(path: Path, suite: dict[str, Any]) -> None:
+    """Adds a run of the whole test suite with fresh seeds to a record."""
+    empty: dict[str, Any] = {"runs": [], "attacks": {}}
+    value = json.loads(path.read_text()) if path.exists() else _described(empty)
+    save(path, {**value, "suites": [*value.get("suites", []), suite]})
+
+
+def save(path: Path, value: dict[str, Any]) -> None:
+    """Writes a record, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, (json.dumps(value, indent=1) + "\n").encode())
+
+
+def _described(value: dict[str, Any]) -> dict[str, Any]:
+    return {
         "title": "Attacks on the whole system: what was tried, and what came of it",
         "command": "python -m benchmarks.torture",
         "machine": machine(),
         "versions": versions("torch", "numpy"),
-        "runs": [run],
-        "attacks": attacks,
+        **value,
     }
-    if add and path.exists():
-        before = json.loads(path.read_text())
-        value["runs"] = [*before["runs"], run]
-        value["attacks"] = _added(before["attacks"], attacks)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, (json.dumps(value, indent=1) + "\n").encode())
 
 
 def _added(before: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:

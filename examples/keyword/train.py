@@ -1,14 +1,12 @@
-"""Trains a recogniser of spoken digits with 1,500 weights, and writes it as C for a microcontroller."""
+"""Trains a recogniser of spoken digits with 1,500 weights, and writes it as C for a boards."""
 
 from __future__ import annotations
 
 import argparse
-import shutil
-import subprocess
-import tempfile
 import wave
 from pathlib import Path
 
+import boards
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -59,19 +57,18 @@ def accuracy(model: nn.Module, sounds: Tensor, digits: Tensor) -> float:
         return 100 * float((model(sounds).argmax(1) == digits).float().mean())
 
 
-def compiled_size(source: Path) -> str:
-    """What the code takes on a Cortex-M4, if its compiler is installed."""
-    compiler = shutil.which("arm-none-eabi-gcc")
-    if compiler is None:
-        return "arm-none-eabi-gcc is not installed; nothing is compiled for a microcontroller"
-    flags = ["-mcpu=cortex-m4", "-mthumb", "-Os", "-ffunction-sections", "-DSPARSEGATE_PLAIN"]
-    with tempfile.TemporaryDirectory() as folder:
-        built = Path(folder) / "digits.o"
-        subprocess.run([compiler, *flags, "-c", source, "-o", built], check=True)
-        size = subprocess.run(
-            ["arm-none-eabi-size", built], check=True, capture_output=True, text=True
+def on_boards(source: Path, sounds: Tensor, digits: Tensor) -> None:
+    """Runs the code on emulated boards, if their compiler and emulator are installed."""
+    if not boards.is_installed():
+        print("gcc-arm-none-eabi and qemu-system-arm are not installed; the code is not run")
+        return
+    for name, board in boards.BOARDS.items():
+        run = boards.run(board, source, sounds)
+        right = int((torch.from_numpy(run.outputs).argmax(1) == digits).sum())
+        print(
+            f"{name}: {right} of {len(digits)} right, {run.flash:,} bytes of flash, "
+            f"{run.ram:,} of RAM, {run.instructions:,.0f} instructions"
         )
-    return size.stdout
 
 
 def main() -> None:
@@ -79,7 +76,7 @@ def main() -> None:
     parser.add_argument("data", type=Path, help="folder of free-spoken-digit-dataset's recordings")
     parser.add_argument("--weights", type=int, default=1500)
     parser.add_argument("--epochs", type=int, default=30)
-    parser.add_argument("--out", type=Path, default=Path("digits.c"))
+    parser.add_argument("--out", type=Path, default=Path("keyword"), help="a folder")
     options = parser.parse_args()
     torch.manual_seed(0)
     (sounds, digits), unseen = read(options.data)
@@ -100,9 +97,13 @@ def main() -> None:
     print(optimizer.found)
     model = sg.finish(model).eval()
     print(f"{accuracy(model, *unseen):.2f} % of {len(unseen[1])} recordings that it has not heard")
-    written = sg.to_c(model, options.out, example=sounds[:300], dtype="int8")
-    print(f"{written.num_weights} weights, {options.out.stat().st_size:,} bytes of C")
-    print(compiled_size(options.out))
+    options.out.mkdir(parents=True, exist_ok=True)
+    source = options.out / "network.c"
+    written = sg.to_c(model, source, example=sounds[:300], dtype="int8", form="tables")
+    print(
+        f"{written.num_weights} weights, {written.flash:,} bytes of tables, {written.ram:,} of RAM"
+    )
+    on_boards(source, unseen[0][::15], unseen[1][::15])
 
 
 if __name__ == "__main__":

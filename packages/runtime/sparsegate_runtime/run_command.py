@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .atomic import write_atomically
+from .engine import INSTRUCTION_SETS
 from .network_file import Network, table
 
 ABOUT = "Runs a network file (.sgn) on numpy arrays. Without --input it shows the network."
@@ -36,6 +37,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--threads", type=int, help="number of threads (default: OMP_NUM_THREADS, or all cores)"
     )
+    parser.add_argument(
+        "--image", type=Path, metavar="FILE.sgi", help="write a program image for C programs"
+    )
+    parser.add_argument(
+        "--size",
+        action="append",
+        default=[],
+        metavar="NAME=NUMBER",
+        help="a size of the image's inputs, such as batch=1; repeat the option for each size "
+        "(default: the size when the network was saved)",
+    )
+    parser.add_argument(
+        "--instructions",
+        choices=list(INSTRUCTION_SETS),
+        help="the instruction set that the image is planned for (default: this machine's)",
+    )
     options = parser.parse_args(argv)
     try:
         print(_run(options))
@@ -50,6 +67,12 @@ def _run(options: argparse.Namespace) -> str:
     if options.threads is not None and options.threads < 1:
         raise ValueError(f"--threads must be at least 1, got {options.threads}")
     network = Network.load(options.network)
+    if options.image is not None:
+        if options.input or options.output is not None:
+            raise ValueError("--image does not run the network; leave out --input and --output")
+        return _write_image(network, options)
+    if options.size or options.instructions is not None:
+        raise ValueError("--size and --instructions are options of --image; pass --image FILE.sgi")
     if not options.input:
         if options.output is not None:
             raise ValueError("--output needs --input: pass every input of the network")
@@ -62,6 +85,19 @@ def _run(options: argparse.Namespace) -> str:
     if options.output is not None:
         _write(options.output, dict(zip(names, outputs, strict=True)))
     return "\n".join(_summary(*pair) for pair in zip(names, outputs, strict=True))
+
+
+def _write_image(network: Network, options: argparse.Namespace) -> str:
+    """Writes a program image; returns what the command prints."""
+    sizes = {}
+    for word in options.size:
+        name, _, number = word.partition("=")
+        if not number.isdecimal():
+            raise ValueError(f"--size takes NAME=NUMBER, such as batch=1, got {word!r}")
+        sizes[name] = int(number)
+    image = network.image(options.instructions, **sizes)
+    write_atomically(options.image, image)
+    return f"{options.image}: {len(image):,} bytes"
 
 
 def _inputs(words: Sequence[str], names: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:

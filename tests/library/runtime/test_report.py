@@ -72,3 +72,10 @@ def test_copies_have_a_timeline_too(fast, tmp_path):
 def test_inputs_that_the_engine_cannot_take_have_no_timeline(fast, tmp_path):
     with pytest.raises(ValueError, match="expected inputs that the engine has planned"):
         fast.trace(tmp_path / "none.json", torch.randn(3, 32).double())
+
+
+def test_planning_reports_its_progress():
+    heard = []
+    model = Residual().eval().requires_grad_(False)
+    sg.sparse(model, torch.randn(8, 32), progress=heard.append)
+    assert heard[:2] == ["capturing the model's operations", "planning the whole batch"]

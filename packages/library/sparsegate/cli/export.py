@@ -43,7 +43,7 @@ def main(argv: Sequence[str]) -> None:
     options = _parser().parse(argv)
     exporters = EXPORTS[options.to]
     if is_python(str(options.source)):
-        _show(_page_of_python(options))
+        _show(_of_python(options))
         return
     if options.dtype not in exporters:
         raise ValueError(
@@ -54,15 +54,14 @@ def main(argv: Sequence[str]) -> None:
     model = known_model(source, options.source)
     assert source.inputs is not None, "a source with a model has inputs"
     inputs = source.inputs()
-    only_for_c = _only_for_c(options)
+    settings = _settings(options)
     try:
         written = exporters[options.dtype](
             model,
             options.target,
             example=inputs.examples,
-            max_weights=options.max_weights,
             normalise=inputs.normalise,
-            **only_for_c,
+            **settings,
         )
     except ValueError as why:
         if options.to != "web" or options.target.suffix != ".html":
@@ -87,19 +86,23 @@ def _page(model: nn.Module, target: Path, inputs: Inputs, why: ValueError) -> Ex
     return written
 
 
-def _page_of_python(options: argparse.Namespace) -> ExportResult:
-    """The page of a model that a function of the user's makes."""
-    if options.to != "web":
+def _of_python(options: argparse.Namespace) -> ExportResult:
+    """The page or C code of a model that a function of the user's makes."""
+    if options.to not in ("c", "web"):
         raise ValueError(
             f"--to {options.to} takes a run's folder or a file of weights, got {options.source}; "
             f"in Python, call sparsegate.to_{options.to}(model, path, ...)"
         )
+    settings = _settings(options)
     opened = open_python(str(options.source))
-    return to_web_page(opened.model, options.target, example=opened.given.example)
+    example = opened.given.example
+    if options.to == "c":
+        return to_c(opened.model, options.target, example=example, dtype=options.dtype, **settings)
+    return to_web_page(opened.model, options.target, example=example)
 
 
-def _only_for_c(options: argparse.Namespace) -> dict[str, Any]:
-    """The options that only C code has, if they were given."""
+def _settings(options: argparse.Namespace) -> dict[str, Any]:
+    """The options of the exporter; those that only C code has, if they were given."""
     given: dict[str, Any] = {}
     if options.form is not None:
         given["form"] = options.form
@@ -111,6 +114,8 @@ def _only_for_c(options: argparse.Namespace) -> dict[str, Any]:
         )
     if options.calibrate is not None and options.dtype != "int8":
         raise ValueError("--calibrate chooses the scales of --dtype int8; add --dtype int8")
+    if options.max_weights is not None or options.to != "c":
+        given["max_weights"] = MAX_WEIGHTS if options.max_weights is None else options.max_weights
     return given
 
 
@@ -163,11 +168,9 @@ def _parser() -> Parser:
     parser.add_argument(
         "--max-weights",
         type=int,
-        default=MAX_WEIGHTS,
         metavar="N",
-        help="refuse networks with more nonzero weights as code, which would compile for minutes, "
-        "or as a page, which would be slow; tables and ONNX files have no limit "
-        "(default: %(default)s)",
+        help="refuse networks with more nonzero weights; ONNX files have no limit "
+        f"(default: {MAX_WEIGHTS} for pages and weights as code, no limit for tables)",
     )
     parser.add_model()
     parser.add_argument(

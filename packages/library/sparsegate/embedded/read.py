@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ from torch import Tensor, fx, nn
 from torch.utils import _pytree
 
 from sparsegate.gates import check_finished
-from sparsegate.graph import Example, arguments_of, capture, copied
+from sparsegate.graph import Example, arguments_of, capture, copied, shrink
 from sparsegate.runtime import translated
 from sparsegate_runtime.engine import network as n
 
@@ -44,7 +45,8 @@ def read(model: nn.Module, example: Example) -> Source:
     model = copied(model).float().cpu().eval()
     _check_finite(model)
     examples = split(example)
-    graph = capture(model, _as_given(example, examples[0]))
+    given = _as_given(example, examples[0])
+    graph = capture(_smaller(model, given), given)
     if graph.changed:
         raise ValueError(f"its forward changes {graph.changed[0]}; C code changes no weights")
     network, left = translated(graph, recurrent_rules())
@@ -52,8 +54,18 @@ def read(model: nn.Module, example: Example) -> Source:
     if not all(isinstance(one, fx.Node) for one in graph.returned):
         raise ValueError("expected a model that returns tensors only; drop what else it returns")
     _check_sequence(network, example)
-    _check_outputs(model, network, _as_given(example, examples[0]), examples[0])
+    _check_outputs(model, network, given, examples[0])
     return Source(network, examples)
+
+
+def _smaller(model: nn.Module, example: Any) -> nn.Module:
+    """The model without dead units, as far as its forward can do without them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return shrink(model, example)
+        except ValueError:  # its forward names the widths of its layers
+            return model
 
 
 def split(example: Example) -> tuple[tuple[Tensor, ...], ...]:

@@ -38,7 +38,7 @@ def to_c(
     dtype: Dtype = "fp32",
     form: Form | None = None,
     calibrate: Example | None = None,
-    max_weights: int = MAX_WEIGHTS,
+    max_weights: int | None = None,
     normalise: Normalise = UNIT_RANGE,
 ) -> ExportResult:
     """Writes a network as one C file, and its header next to it.
@@ -57,9 +57,10 @@ def to_c(
         dtype: "fp32" or "int8".
         form: "code" makes every weight a part of the code: fastest on a desktop processor, for
             small chains of layers. "tables" stores weights in tables, which take the least memory,
-            for any network. By default chains of at most `max_weights` weights become code.
+            for any network. By default chains of at most 25,000 weights become code.
         calibrate: inputs by which int8 chooses its scales, some hundred; the example if None.
-        max_weights: with "code", refuse a model with more weights that are not zero.
+        max_weights: refuse a model with more weights that are not zero; with "code" at most 25,000
+            if None.
         normalise: what the program in the file does with the bytes of an image ("code" only).
 
     Raises:
@@ -71,15 +72,22 @@ def to_c(
         raise ValueError(f"form: expected 'code' or 'tables', got {form!r}")
     if dtype not in ("fp32", "int8"):
         raise ValueError(f"dtype: expected 'fp32' or 'int8', got {dtype!r}")
+    if max_weights is not None and max_weights < 1:
+        raise ValueError(f"max_weights is a number of weights, at least 1, got {max_weights}")
     files = CFiles.at(path)
     typical = example if calibrate is None else calibrate
     if form != "tables":
         try:
-            return _as_code(model, path, typical, dtype, max_weights, normalise)
+            return _as_code(model, path, typical, dtype, max_weights or MAX_WEIGHTS, normalise)
         except ValueError:
             if form == "code":
                 raise
     made = _as_tables(model, files, example, calibrate, dtype)
+    if max_weights is not None and made.num_weights > max_weights:
+        raise ValueError(
+            f"expected at most {max_weights:,} weights that are not zero, got "
+            f"{made.num_weights:,}; prune further, or raise max_weights"
+        )
     return _written(files, made)
 
 

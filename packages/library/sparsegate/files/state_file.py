@@ -11,14 +11,17 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from .onnx_file import read_onnx
+from .tflite_file import read_tflite
 
 
 def read_state_dict(path: Path) -> dict[str, Tensor]:
-    """The tensors in a .safetensors or .onnx file, or in a state dict that torch saved."""
+    """The tensors in a .safetensors, .onnx or .tflite file, or in a state dict that torch saved."""
     if not path.is_file():
         raise ValueError(f"there is no file {path}")
     if path.suffix == ".onnx":
         return read_onnx(path)
+    if path.suffix == ".tflite":
+        return read_tflite(path)
     return _safetensors(path) if path.suffix == ".safetensors" else _pickled(path)
 
 

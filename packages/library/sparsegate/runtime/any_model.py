@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ def sparse(
     batches: Sequence[int] | None = None,
     kernel: str | None = None,
     choices: Path | str | Sequence[Choice] | None = None,
+    progress: Callable[[str], None] | None = None,
 ) -> nn.Module:
     """Returns a copy of a model for inference: each layer runs dense or sparse, as is faster here.
 
@@ -58,6 +59,8 @@ def sparse(
             to C code that contains its weights.
         choices: the choices of another network, or the file that `save_choices` wrote; nothing is
             measured then.
+        progress: called with a sentence about each step, such as `progress=print`: planning a large
+            network takes some seconds.
     """
     if not isinstance(model, nn.Module):
         raise ValueError(f"the model is an nn.Module, got {type(model).__name__}; wrap it in one")
@@ -67,11 +70,13 @@ def sparse(
         raise ValueError("the model has been made by sg.sparse already; pass the ordinary model")
     model = unwrapped(model)
     args, kwargs = _arguments(example)
-    _check_runs(model, args, kwargs)
+    wanted = _check_runs(model, args, kwargs)
     asked = batches is not None or kernel is not None or choices is not None
-    planned = None if asked else _by_engine(model, args, kwargs)
+    planned = None if asked else _by_engine(model, args, kwargs, wanted, progress)
     if planned is not None and not _is_chain(planned):
         return planned
+    if progress is not None:
+        progress("measuring the layers, dense and sparse")
     if isinstance(example, Tensor):
         found = _of_tensor(model, example, batches, kernel, choices)
         return found if planned is None else _fastest(example, planned, found)
@@ -119,7 +124,11 @@ def _faster(model: nn.Module, example: Tensor, captured: SparseNetwork) -> nn.Mo
 
 
 def _by_engine(
-    model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    model: nn.Module,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    wanted: Sequence[Tensor],
+    progress: Callable[[str], None] | None,
 ) -> nn.Module | None:
     """A copy of the model whose forward is the engine's; None if that fails or is slower."""
     if not _suits_engine(model, args, kwargs):
@@ -129,14 +138,14 @@ def _by_engine(
             warnings.simplefilter("ignore")
             made, report = swapped(model, args, kwargs, measure=False)
             forward = EngineForward(made, skeleton_of(model))
-            chosen = forward.plan(args, dict(kwargs))
+            chosen = forward.plan(args, dict(kwargs), progress)
             plan = chosen.plan
     except Exception:  # capture or the planner does not know the model: its own code runs
         return None
     forward.plans[forward.key(args, kwargs)] = chosen
     made.__dict__["forward"] = forward
     with torch.no_grad():
-        if not _agree(made, model, args, kwargs):
+        if not _are_same(outputs(made, kwargs or args), wanted):
             return None
         if plan.left:
             other, _ = swapped(model, args, kwargs)
@@ -230,13 +239,16 @@ def _dense_copy(model: nn.Module) -> nn.Module:
 def _agree(
     made: nn.Module, model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> bool:
-    """Whether two models give the same outputs, to a thousandth of the largest."""
+    """Whether two models give the same for the example, to a thousandth of the largest output."""
     given = kwargs or args
-    pairs = list(zip(outputs(made, given), outputs(model, given), strict=True))
+    return _are_same(outputs(made, given), outputs(model, given))
+
+
+def _are_same(found: Sequence[Tensor], wanted: Sequence[Tensor]) -> bool:
     return all(
         one.shape == other.shape
         and (not other.is_floating_point() or _is_near(one.double(), other.double()))
-        for one, other in pairs
+        for one, other in zip(found, wanted, strict=True)
     )
 
 
@@ -303,11 +315,13 @@ def _arguments(example: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     )
 
 
-def _check_runs(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-    """Raises ValueError if the model cannot run on the example."""
+def _check_runs(
+    model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Sequence[Tensor]:
+    """The model's outputs for the example; raises ValueError if it cannot run on it."""
     try:
         with torch.no_grad():
-            outputs(model, dict(kwargs) or args)
+            return outputs(model, dict(kwargs) or args)
     except Exception as error:
         given = [*(_word(value) for value in args), *(f"{k}={_word(v)}" for k, v in kwargs.items())]
         first = str(error).splitlines()[0] if str(error) else ""

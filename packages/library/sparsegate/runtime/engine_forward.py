@@ -6,6 +6,7 @@ import copy
 import inspect
 import threading
 import warnings
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -99,13 +100,18 @@ class EngineForward:
             )
             return None
 
-    def plan(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Grouped:
-        """The plan for inputs like these."""
+    def plan(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        progress: Callable[[str], None] | None = None,
+    ) -> Grouped:
+        """The plan for inputs like these; `progress` hears what is being tried."""
         dense = whole(self.skeleton, self.module)
         if args and kwargs:
             raise UnplannedError("it was called with positional and keyword arguments")
         with torch.no_grad():
-            return fastest(partial(captured, dense), kwargs or tuple(args))
+            return fastest(partial(captured, dense), kwargs or tuple(args), progress)
 
     def trace(self, path: Path | str, *args: Any, **kwargs: Any) -> None:
         """Runs the model once, step by step, and writes a timeline in Chrome's trace format.

@@ -19,6 +19,8 @@ from .planned import TYPES, Cost, Planned
 SIZES = (4, 1)
 """Group sizes to try, besides the whole batch and sixteen images side by side."""
 ROUNDS = 3
+SLOW = 0.1
+"""Seconds of a call that is made only twice."""
 BETTER = 0.97
 """A group must take less than this fraction of the time of the whole batch."""
 
@@ -51,34 +53,44 @@ class Grouped:
         return made
 
 
-def fastest(capture: Callable[[Any], Graph], given: Any) -> Grouped:
-    """Returns the fastest plan: for the whole batch, or for groups of its images.
+def fastest(
+    capture: Callable[[Any], Graph], given: Any, progress: Callable[[str], None] | None = None
+) -> Grouped:
+    """The fastest of a plan for the whole batch and plans for groups of its images.
 
     Args:
         capture: captures the model for inputs like these: positional and keyword arguments.
         given: the inputs.
+        progress: hears a sentence about each plan that is tried.
 
     """
+    say = progress or _silent
+    say("capturing the model's operations")
     graph = capture(given)
+    say("planning the whole batch")
     whole = Grouped(Planned(graph))
     leaves = _pytree.tree_leaves(given)
-    best, least = whole, _seconds(whole, leaves)
+    best, (least, wanted) = whole, _timed(whole, leaves)
     batch = _batch(leaves, whole.plan)
-    wanted = whole(leaves)
     for size, side_by_side in _ways(batch, has_images=whole.plan.has_images):
+        say(f"planning groups of {size} images{' side by side' if side_by_side else ''}")
         try:
             part = graph if size == batch else capture(_first(given, size))
             other = Grouped(Planned(part, side_by_side=side_by_side), batch // size)
-            if not _agree(other(leaves), wanted):
-                return whole  # images affect each other
+            seconds, outputs = _timed(other, leaves)
         except ValueError:
             continue
-        seconds = _seconds(other, leaves)
+        if not _agree(outputs, wanted):
+            return whole  # images have an effect on others
         if seconds < BETTER * least:
             best, least = other, seconds
         elif size < batch and not side_by_side:
             break  # smaller groups read the weights still more often
     return best
+
+
+def _silent(_: str) -> None:
+    """Says nothing."""
 
 
 def _ways(batch: int, *, has_images: bool) -> list[tuple[int, bool]]:
@@ -113,11 +125,14 @@ def _slack(tensor: Tensor) -> float:
     return 1e-4 * float(finite.abs().max()) if tensor.numel() else 0.0
 
 
-def _seconds(run: Grouped, leaves: Sequence[Any]) -> float:
-    run(leaves)
+def _timed(run: Grouped, leaves: Sequence[Any]) -> tuple[float, Any]:
+    """The least seconds of a call, and what it gives."""
+    began = time.perf_counter()
+    outputs = run(leaves)
+    rounds = ROUNDS if time.perf_counter() - began < SLOW else 1
     times = []
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         began = time.perf_counter()
         run(leaves)
         times.append(time.perf_counter() - began)
-    return min(times)
+    return min(times), outputs

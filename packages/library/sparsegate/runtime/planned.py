@@ -25,6 +25,8 @@ from .translate import translated
 TYPES = {"float32": torch.float32, "int64": torch.int64, "bool": torch.bool}
 
 
+ROUNDS, SLOW = 5, 0.1
+"""Runs of which the costs are medians, and the seconds of a run from which on two must do."""
 WEIGHTED = ("multiply", "dense multiply", "matrix vector")
 """Kinds of operations that multiply with weights."""
 
@@ -104,9 +106,11 @@ class Planned:
             memory.results.clear()
         return found
 
-    def costs(self, leaves: Sequence[Any], groups: int = 1, rounds: int = 5) -> list[Cost]:
-        """Costs of each layer, and of other operations by kind: medians over some runs."""
-        runs = [_by_name(self.spans(leaves, groups)) for _ in range(rounds)]
+    def costs(self, leaves: Sequence[Any], groups: int = 1) -> list[Cost]:
+        """What every layer takes, and other operations by kind: the medians of some runs."""
+        runs = [_by_name(self.spans(leaves, groups))]
+        rounds = ROUNDS if sum(spent for spent, _, _ in runs[0].values()) < SLOW else 2
+        runs += [_by_name(self.spans(leaves, groups)) for _ in range(rounds - 1)]
         return [
             Cost(name, 1e3 * median(run[name][0] for run in runs), work, has_weights)
             for name, (_, work, has_weights) in runs[0].items()

@@ -37,9 +37,15 @@ class KeptArray:
         return cls.at(array.shape, positions, flat[positions])
 
     @classmethod
-    def at(cls, shape: tuple[int, ...], positions: Indices, values: Floats) -> KeptArray:
-        """An array with these values at these positions, which rise, and zeros elsewhere."""
+    def at(cls, shape: tuple[int, ...], where: NDArray[Any], values: Floats) -> KeptArray:
+        """An array with these values where a mask of all elements says, and zeros elsewhere.
+
+        Positions, which rise, may stand for the mask.
+        """
         size = prod(shape)
+        if where.dtype == bool and 32 * len(values) > size:
+            return cls(shape, values, np.packbits(where))
+        positions = np.flatnonzero(where) if where.dtype == bool else where
         if 32 * len(positions) <= size and size < 2**32:
             return cls(shape, values, positions.astype(np.uint32))
         mask = np.zeros(size, bool)
@@ -81,7 +87,10 @@ class KeptArray:
         if copy is False:
             raise ValueError("an array without its zeros becomes a dense one by a copy only")
         made = np.zeros(self.size, np.float32)
-        made[self.positions] = self.values
+        if self.where.dtype == np.uint32:
+            made[self.where] = self.values
+        else:
+            made[np.unpackbits(self.where, count=self.size).view(bool)] = self.values
         return made.reshape(self.shape).astype(dtype or np.float32, copy=False)
 
 
@@ -91,6 +100,8 @@ Matrix = Floats | KeptArray
 
 def smaller(array: KeptArray) -> Matrix:
     """The array itself, or the dense one if that takes about as little memory."""
+    if array.num_kept == array.size:
+        return array.values.reshape(array.shape)
     return np.asarray(array) if array.nbytes >= WORTH * 4 * array.size else array
 
 

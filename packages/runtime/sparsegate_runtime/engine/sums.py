@@ -269,13 +269,18 @@ def _multiply(planner: Planner, sums: Sums) -> Callable[[], c.Structure]:
     return make
 
 
+def _nearly_equal(vectors: int, most: int) -> int:
+    """Vectors of the largest of nearly equal tiles."""
+    return -(-vectors // -(-vectors // most))
+
+
 def _bytes_of_tile(sums: Sums, tile: int) -> int:
     """Bytes of a channel that a tile reads."""
     if not sums.taps.offset.any() or sums.out.strides[0] != 1:
-        return 64 * tile + 4 * sum(sums.reach)
-    vectors = sums.out.shape[3]  # of a line: a tile does not go beyond it
-    tile = -(-vectors // -(-vectors // tile))
-    pixels = np.arange(tile) * max(1, sums.apart[2])
+        vectors = max(1, -(-sums.extent // LANES))
+        return 64 * _nearly_equal(vectors, tile) + 4 * sum(sums.reach)
+    # a tile does not go beyond a line
+    pixels = np.arange(_nearly_equal(sums.out.shape[3], tile)) * max(1, sums.apart[2])
     taps = np.unique(sums.taps.offset) // LANES
     return 64 * len(np.unique(taps[:, None] + pixels))
 

@@ -98,7 +98,7 @@ def _entry(tensor: Any) -> Entry:
     return Entry.cheapest(Elements(flat, array.shape), dtype)
 
 
-def _tensor(dtype: str, shape: tuple[int, ...], positions: Array, bits: Array) -> Any:
+def _tensor(dtype: str, shape: tuple[int, ...], where: Array, bits: Array) -> Any:
     """A tensor of the file: floats without their zeros where that takes less memory."""
     if dtype not in DTYPES.values():
         raise ValueError(
@@ -106,7 +106,7 @@ def _tensor(dtype: str, shape: tuple[int, ...], positions: Array, bits: Array) -
         )
     values = bits.view(f"<{TYPES[dtype]}") if dtype != "BOOL" else bits != 0
     if dtype == "F32" and len(shape) > 1:
-        return smaller(KeptArray.at(shape, positions, np.ascontiguousarray(values)))
+        return smaller(KeptArray.at(shape, where, np.ascontiguousarray(values)))
     dense = np.zeros(shape, values.dtype)
-    dense.reshape(-1)[positions] = values
+    dense.reshape(-1)[where] = values
     return dense

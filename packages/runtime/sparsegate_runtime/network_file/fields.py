@@ -10,11 +10,11 @@ from sparsegate_runtime.engine import Function
 from sparsegate_runtime.files import ByteReader, varint
 
 from .numbers import (
-    MOST_TEXT,
     read_byte,
     read_double,
     read_signed,
     read_single,
+    read_text,
     signed,
     single,
     text,
@@ -126,7 +126,7 @@ class Text(Field):
 
     def read(self, reader: ByteReader, named: Named) -> str:  # noqa: ARG002
         """Its length and its bytes."""
-        return reader.text(MOST_TEXT)
+        return read_text(reader)
 
 
 @dataclass(frozen=True)

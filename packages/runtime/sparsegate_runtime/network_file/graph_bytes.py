@@ -8,7 +8,7 @@ from sparsegate_runtime.files import ByteReader, varint
 
 from .fields import Named
 from .kinds import KINDS, MOST_READS, NUMBERS, Kind
-from .numbers import MOST_TEXT, read_byte, text
+from .numbers import read_byte, read_text, text
 from .sizes import MOST_SIZE
 from .sketch import Record, Sketch, Symbol
 
@@ -45,7 +45,7 @@ def read_graph(raw: bytes, tensors: Sequence[str]) -> Sketch:
         records.append(_read(reader, index, named))
     outputs = []
     for _ in range(_count(reader, MOST_OUTPUTS, "outputs")):
-        outputs.append((reader.varint(len(records) - 1), reader.text(MOST_TEXT)))
+        outputs.append((reader.varint(len(records) - 1), read_text(reader)))
     if reader.position != len(raw):
         raise ValueError(f"{len(raw) - reader.position} bytes are left over after the graph")
     if named.first != len(tensors):
@@ -100,7 +100,7 @@ def _read_index(reader: ByteReader, index: int) -> int:
 
 
 def _read_symbol(reader: ByteReader) -> Symbol:
-    name = reader.text(MOST_TEXT)
+    name = read_text(reader)
     least, most, example = (reader.varint(MOST_SIZE) for _ in range(3))
     if most and most < least:
         raise ValueError(f"the least {name} is {least}, more than the largest, {most}")

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsegate_runtime import threads as thread_count
+from sparsegate_runtime.engine import INSTRUCTION_SETS, Plan, image_of
 from sparsegate_runtime.engine import network as n
 from sparsegate_runtime.files import default_limit
 
@@ -111,12 +112,38 @@ class Network:
         found = self._plan(given).run(given, self.threads or thread_count.count())
         return found[0] if len(found) == 1 else tuple(found)
 
-    def built(self, *shapes: Sequence[int]) -> Any:
-        """The engine's network for inputs of these shapes; without any, for the example's."""
-        if not shapes:
-            return self._build({one.name: one.example for one in self.sketch.symbols}, 0)
-        sizes = self._sizes(shapes)
-        return self._build(dict(zip(self._names, sizes, strict=True)), 0)
+    def built(self, **sizes: int) -> n.Network:
+        """The engine's network for inputs of these sizes; those left out are the example's.
+
+        Args:
+            sizes: the value of every symbol, such as `batch=1`.
+
+        """
+        unknown = set(sizes) - set(self._names)
+        if unknown:
+            names = ", ".join(self._names) or "none"
+            raise ValueError(f"the sizes that vary are {names}, got {', '.join(sorted(unknown))}")
+        for symbol in self.sketch.symbols:
+            symbol.check(sizes.get(symbol.name, symbol.example))
+        whole = {one.name: sizes.get(one.name, one.example) for one in self.sketch.symbols}
+        return self._build(whole, 0)
+
+    def image(self, instruction_set: str | None = None, **sizes: int) -> bytes:
+        """A program image for inputs of fixed sizes, which C programs load.
+
+        Args:
+            instruction_set: the one to plan for, such as `avx2`; this machine's if not given. An
+                image runs with every instruction set.
+            sizes: the value of every symbol, such as `batch=1`; the example's if left out.
+
+        """
+        if instruction_set not in (None, *INSTRUCTION_SETS):
+            known = ", ".join(INSTRUCTION_SETS)
+            raise ValueError(f"expected an instruction set of {known}, got {instruction_set!r}")
+        variant = None if instruction_set is None else INSTRUCTION_SETS[instruction_set]
+        plan = Plan(self.built(**sizes), variant=variant)
+        names = [info.name for info in self.inputs], [info.name for info in self.outputs]
+        return image_of(plan, inputs=names[0], outputs=names[1])
 
     # -- inputs -----------------------------------------------------------------------------------
 
@@ -177,7 +204,7 @@ class Network:
                 self._plans.popitem(last=False)
         return made
 
-    def _build(self, sizes: dict[str, int], input_bytes: int) -> Any:
+    def _build(self, sizes: dict[str, int], input_bytes: int) -> n.Network:
         most = max(1, self._most_bytes(input_bytes) // 4)
         return Builder(self.sketch, sizes, most).build()
 

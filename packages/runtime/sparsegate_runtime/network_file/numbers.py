@@ -62,3 +62,11 @@ def text(words: str) -> bytes:
     if len(raw) > MOST_TEXT:
         raise ValueError(f"a name must have at most {MOST_TEXT} bytes, got {words[:40]!r}...")
     return varint(len(raw)) + raw
+
+
+def read_text(reader: ByteReader) -> str:
+    """A text that can be printed in one line."""
+    words = reader.text(MOST_TEXT)
+    if not words.isprintable():
+        raise ValueError(f"the name before byte {reader.position} cannot be printed")
+    return words

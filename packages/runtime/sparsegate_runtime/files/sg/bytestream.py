@@ -25,7 +25,7 @@ def varint(number: int) -> bytes:
 class ByteReader:
     """Reads integers and texts from bytes, from the first to the last."""
 
-    raw: bytes
+    raw: bytes | memoryview
     position: int = 0
 
     def take(self, count: int) -> bytes:
@@ -35,7 +35,7 @@ class ByteReader:
                 f"it ends at byte {len(self.raw)}, expected {count} more at byte {self.position}"
             )
         self.position += count
-        return self.raw[self.position - count : self.position]
+        return bytes(self.raw[self.position - count : self.position])
 
     def varint(self, most: int = 2**62) -> int:
         """The next integer, which is at most `most`."""

@@ -95,8 +95,8 @@ class MaskReader:
                 )
         return MaskSide(rows, columns, head >> 1, bool(head & 1))
 
-    def bits(self, decoder: Decoder, side: MaskSide) -> Array:
-        """Reads a mask; returns the indices of the kept elements, rising."""
+    def where(self, decoder: Decoder, side: MaskSide) -> Array:
+        """Reads a mask; returns it flat, or the positions of the kept elements, rising."""
         rows = self._flags.flags(decoder, side.rows)
         columns = self._flags.flags(decoder, side.columns)
         size, one = prod(side.shape), chance(side.kept, prod(side.shape))
@@ -108,9 +108,9 @@ class MaskReader:
             inner = decoder.bits(size, one)
         if (kept := int(np.count_nonzero(inner))) != side.kept:
             raise ValueError(f"a mask must keep {side.kept} elements, got {kept}")
-        positions = np.flatnonzero(inner)
         if rows.all() and columns.all():
-            return positions
+            return inner
+        positions = np.flatnonzero(inner)
         row, column = np.divmod(positions, side.columns.num_live)
         return np.flatnonzero(rows)[row] * len(columns) + np.flatnonzero(columns)[column]
 

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sparsegate_runtime.kernels import KERNELS
+
 from ..types import Array
+from .rans_in_c import InC
 
 SCALE = 16
 WHOLE = 1 << SCALE
@@ -156,10 +159,14 @@ class Decoder:
     def __init__(self, states: Array, words: Array) -> None:
         self._state, self._words, self._next = states.astype(np.uint64), words, 0
         self._rounds_left = MAX_ROUNDS
+        self._in_c = InC(self._state, words) if KERNELS is not None else None
 
     def bits(self, count: int, one: int) -> Array:
         """The next group of bits; `one` is the frequency of a one."""
         self._take_rounds(count)
+        if self._in_c is not None:
+            found, self._next = self._in_c.bits(self._next, count, one)
+            return found
         out = np.zeros(count, bool)
         for begin in range(0, count, len(self._state)):
             x = self._state[: count - begin]
@@ -173,6 +180,9 @@ class Decoder:
     def symbols(self, count: int, shares: Array) -> Array:
         """The next group of symbols with these frequencies."""
         self._take_rounds(count)
+        if self._in_c is not None:
+            found, self._next = self._in_c.symbols(self._next, count, shares)
+            return found
         symbol_of = np.repeat(np.arange(len(shares)), shares)
         starts, sizes = (np.cumsum(shares) - shares).astype(np.uint64), shares.astype(np.uint64)
         out = np.zeros(count, np.int64)
@@ -195,6 +205,9 @@ class Decoder:
     def pieces(self, count: int, choices: int) -> Array:
         """The next group of numbers below `choices`, a power of two, that are all as likely."""
         self._take_rounds(count)
+        if self._in_c is not None:
+            found, self._next = self._in_c.pieces(self._next, count, choices)
+            return found
         out, share = np.zeros(count, np.uint64), np.uint64(WHOLE // choices)
         for begin in range(0, count, len(self._state)):
             x = self._state[: count - begin]
@@ -202,6 +215,19 @@ class Decoder:
             out[begin : begin + len(x)] = slot // share
             self._advance(x, np.full(len(x), share), slot % share)
         return out
+
+    @property
+    def is_in_c(self) -> bool:
+        """Whether C decodes."""
+        return self._in_c is not None
+
+    def split(self, count: int, shares: Array) -> Array:
+        """The next numbers of 32 bits, rotated right by one: three groups, the upper byte first."""
+        assert self._in_c is not None
+        for _ in range(3):
+            self._take_rounds(count)
+        found, self._next = self._in_c.split(self._next, count, shares)
+        return found
 
     def finish(self) -> None:
         """Raises ValueError unless the stream ends here."""

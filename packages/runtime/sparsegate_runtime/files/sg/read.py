@@ -43,8 +43,8 @@ def decode_sg(
 
     Args:
         raw: the whole file.
-        make: makes a tensor from its type, its shape, the positions of the kept elements, and
-            their bits as unsigned integers.
+        make: makes a tensor from its type, its shape, where its kept elements are (a mask of all
+            elements, or their positions, rising), and their bits as unsigned integers.
         limit: the most bytes of dense tensors.
 
     """
@@ -58,7 +58,7 @@ def decode_sg(
         )
     if zlib.crc32(raw[:-4]).to_bytes(4, "little") != raw[-4:]:
         raise ValueError("its checksum is wrong: it is truncated or damaged")
-    reader = ByteReader(bytes(raw[:-4]), 3)
+    reader = ByteReader(memoryview(raw)[:-4], 3)
     lanes = reader.varint(MAX_LANES)
     shapes = SHAPE_READERS[raw[2]](reader)
     check_limit(sum(num_bytes(*about) for about in shapes.values()), limit, file_bytes=len(raw))
@@ -66,7 +66,7 @@ def decode_sg(
     masks = MaskReader()
     sides = [_read_side(reader, masks, *about, tables) for about in shapes.values()]
     states = np.frombuffer(reader.take(4 * lanes), "<u4")
-    rest = reader.take(len(reader.raw) - reader.position)
+    rest = memoryview(raw)[reader.position : -4]
     if lanes == 0 or len(rest) % 2 or (states < 2**16).any():
         raise ValueError("its stream begins with impossible states")
     decoder = Decoder(states, np.frombuffer(rest, "<u2"))
@@ -126,15 +126,15 @@ def _read_tensors(
 def _kept(
     decoder: Decoder, masks: MaskReader, dtype: str, side: tuple[MaskSide, ReadValues] | None
 ) -> tuple[Array, Array]:
-    """The positions of the kept elements, and their bits."""
+    """Where the kept elements are, as a mask or as positions, and their bits."""
     if side is None:
         return np.zeros(0, np.int64), np.zeros(0, f"<u{item_size(dtype)}")
     mask, values = side
-    positions = masks.bits(decoder, mask)
-    return positions, values(decoder, len(positions))
+    where = masks.where(decoder, mask)
+    return where, values(decoder, mask.kept)
 
 
-def _entry(dtype: str, shape: Shape, positions: Array, values: Array) -> Entry:
+def _entry(dtype: str, shape: Shape, where: Array, values: Array) -> Entry:
     bits = np.zeros(num_bytes(dtype, shape) // item_size(dtype), bits_type(dtype))
-    bits[positions] = values.view(bits.dtype)
+    bits[where] = values.view(bits.dtype)
     return Entry.cheapest(Elements(bits, shape), dtype, negative_zeros=True)

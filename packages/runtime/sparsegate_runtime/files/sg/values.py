@@ -128,6 +128,8 @@ def read_split(
     decoder: Decoder, count: int, counts: Array, dtype: np.dtype[np.unsignedinteger]
 ) -> Array:
     """Reads what `add_split` added."""
+    if dtype.itemsize == 4 and decoder.is_in_c:
+        return decoder.split(count, frequencies(counts))
     width = 8 * dtype.itemsize
     turned = decoder.symbols(count, frequencies(counts)).astype(dtype) << dtype.type(width - 8)
     if width > 8:
