@@ -64,6 +64,17 @@ def test_the_table_of_compared_methods_is_that_of_the_record(record, page):
     assert not found.failed
 
 
+def test_the_numbers_of_other_processors_are_those_of_the_records():
+    browser = json.loads((ROOT / "results" / "browser.json").read_text())
+    page = (ROOT / "docs" / "howto" / "browser.md").read_text()
+    assert f"{browser['onnxruntime-web / ours']} times as fast" in page
+    assert browser["largest difference"] < 1e-3
+    rows = json.loads((ROOT / "results" / "arm-instructions.json").read_text())["rows"]
+    gains = [row["dense / sparse"] for row in rows]
+    page = (ROOT / "docs" / "run.md").read_text()
+    assert f"{min(gains):.1f} to {max(gains):.1f} times fewer instructions" in page
+
+
 def test_the_table_of_microcontrollers_is_that_of_the_record():
     record = json.loads((ROOT / "results" / "microcontroller.json").read_text())
     page = (ROOT / "docs" / "export-c.md").read_text()

@@ -4,6 +4,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+import sparsegate as sg
 from sparsegate.cli import main
 from sparsegate.files import load
 from sparsegate_lab.methods import LearnedGates, Svd
@@ -178,3 +179,15 @@ def test_input_that_cannot_be_used_is_one_line(
     assert error.count("\n") == 1
     assert wanted in error
     assert list(tmp_path.iterdir()) == []
+
+
+def test_inspect_shows_the_operations_of_a_network_file(tmp_path, capsys):
+    model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU())
+    sg.save_network(model, torch.zeros(1, 4), tmp_path / "net.sgn")
+    assert main(["inspect", str(tmp_path / "net.sgn")]) == 0
+    out = capsys.readouterr().out
+    assert "input   x: float32 [batch, 4]" in out
+    assert "relu" in out
+    (tmp_path / "net.sgn").write_bytes(b"sgn")
+    assert main(["inspect", str(tmp_path / "net.sgn")]) == 2
+    assert "not an .sgn file" in capsys.readouterr().err
