@@ -197,7 +197,7 @@ def test_a_model_of_the_users_own_is_timed_in_every_engine(word, tmp_path, monke
 @pytest.mark.parametrize(
     ("word", "wanted"),
     [
-        ("networks_of_a_test:nothing", "networks_of_a_test has no function nothing"),
+        ("networks_of_a_test:nothing", "networks_of_a_test has no function or class nothing"),
         ("networks_of_a_test:alone", "expected a pair of a model and an example of its inputs"),
         ("networks_of_a_test:wrong", "does not run on its example: TypeError"),
         ("no_such_networks:pair", "cannot import no_such_networks"),

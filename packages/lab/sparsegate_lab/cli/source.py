@@ -12,8 +12,9 @@ from torch import Tensor, nn
 
 from sparsegate.cli import AccuracyCheck, Inputs, Source, read_network
 from sparsegate.files import Packed, compress, read_state_dict, tune_
+from sparsegate.named_object import is_object_name
 from sparsegate_lab.data import Storing, load_data
-from sparsegate_lab.models import MODELS, matching_model
+from sparsegate_lab.models import MODELS, find_model, make_model, matching_model
 from sparsegate_lab.train import (
     Batches,
     Run,
@@ -100,7 +101,7 @@ class RunCheck(AccuracyCheck):
 
 def _inputs(model: str, data: str) -> Inputs:
     """Training images of the data, which must have the shape that the model takes."""
-    dataset, shape = load_data(data), MODELS[model].image_shape  # type: ignore[attr-defined]
+    dataset, shape = load_data(data), find_model(model).image_shape  # type: ignore[attr-defined]
     if shape != dataset.image_shape:
         raise ValueError(
             f"{model} takes images of {shape}, and {data} has {dataset.image_shape}; "
@@ -131,6 +132,8 @@ def _run_network(folder: Path) -> Packed:
 def _registered(packed: Packed, name: str | None) -> tuple[str, nn.Module] | None:
     """The registered model with the packed tensors in it, after its name; None if there is none."""
     entries = {key: packed.entries[packed.same.get(key, key)] for key in packed}
+    if name is not None and is_object_name(name):
+        return name, packed.into(make_model(name, num_classes=_num_classes(packed, name)))
     found = matching_model(
         {
             key: (OTHER_FLOATS.get(entry.dtype, entry.dtype), entry.shape)
@@ -142,7 +145,15 @@ def _registered(packed: Packed, name: str | None) -> tuple[str, nn.Module] | Non
         raise ValueError(
             f"the tensors are not those of {name}" + (f", but of {found[0]}" if found else "")
         )
-    return (found[0], packed.into(MODELS[found[0]](num_classes=found[1]))) if found else None
+    return (found[0], packed.into(make_model(found[0], num_classes=found[1]))) if found else None
+
+
+def _num_classes(packed: Packed, name: str) -> int:
+    """The number of classes of a network: the size of its last tensor."""
+    shapes = [packed.entries[packed.same.get(key, key)].shape for key in packed]
+    if not shapes or not shapes[-1]:
+        raise ValueError(f"the tensors are not those of {name}")
+    return int(shapes[-1][0])
 
 
 def _unregistered() -> str:

@@ -16,6 +16,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 import tyro
 from rich.console import Console
 
+from sparsegate.named_object import is_object_name
 from sparsegate_lab.data import DATASETS
 from sparsegate_lab.methods import METHODS
 from sparsegate_lab.models import MODELS
@@ -51,9 +52,9 @@ FLAT = tyro.conf.arg(name="")  # its fields are flags without a prefix
 class Command(Generic[AnyRun]):
     """Trains the network that NAME and the flags describe.
 
-    NAME is a recipe or a model, and flags change its settings; the defaults below are those of
-    NAME. An interrupted run resumes when the command is repeated; a run that has ended shows its
-    record again.
+    NAME is a recipe, a model, or module:Class for a model of your own, and flags change its
+    settings; the defaults below are those of NAME. An interrupted run resumes when the command is
+    repeated; a run that has ended shows its record again.
     """
 
     run: Annotated[AnyRun, FLAT]
@@ -168,7 +169,7 @@ def described_run(argv: list[str], *, also: tuple[str, ...] = ()) -> Described:
     """
     names = [*RUNS, *also]
     name, flags = name_first(argv, names)
-    run = RUNS[name or "lenet5"]()
+    run = Run(model=name) if is_object_name(name) else RUNS[name or "lenet5"]()
     method, flags = _without("--method", flags)
     if method and METHODS[method] is not type(run.method):
         run = dataclasses.replace(run, method=METHODS[method]())

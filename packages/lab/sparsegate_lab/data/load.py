@@ -10,6 +10,7 @@ from pathlib import Path
 
 import torch
 
+from sparsegate.named_object import is_object_name
 from sparsegate_runtime.registry import Registry
 
 from .cifar import find_cifar
@@ -19,6 +20,7 @@ from .hub import PREFIX, read_hub
 from .idx import read_idx_folder
 from .mnist import mnist
 from .photos import Storing
+from .tensors import ENDING, own_dataset, read_tensor_file
 
 SHOWN = 5  # classes in a message
 BY_FOLDER = ("cifar10", "cifar100", "imagenette", "imagenet")
@@ -74,7 +76,9 @@ def load_data(name: str, storing: Storing | None = None) -> Dataset:
     (1, 28, 28)
 
     A folder has `train` and `val` with a folder of photographs per class, or the files of CIFAR, or
-    idx files. `storing` says how photographs are cached.
+    idx files. A safetensors file, or the dictionary that a function `module:function` gives, has
+    the tensors `train_images`, `train_labels`, `test_images` and `test_labels`.
+    `storing` says how photographs are cached.
 
     Raises ValueError if a test label is larger than every label of training: the network would
     never see that class. A class below that without a training image is a note of the dataset.
@@ -82,6 +86,10 @@ def load_data(name: str, storing: Storing | None = None) -> Dataset:
     storing = storing or Storing()
     if name.startswith(PREFIX):
         return _checked(read_hub(name.removeprefix(PREFIX), storing), name)
+    if is_object_name(name):
+        return _checked(own_dataset(name), name)
+    if name.endswith(ENDING) and Path(name).is_file():
+        return _checked(read_tensor_file(Path(name)), name)
     is_path = name not in DATASETS and ("/" in name or "\\" in name or Path(name).exists())
     data = _read_folder(Path(name), storing) if is_path else DATASETS[name](storing)
     return _checked(data, name)

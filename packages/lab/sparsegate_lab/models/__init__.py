@@ -13,6 +13,7 @@ from .architectures import match, register
 from .lenet5 import LeNet5
 from .lenet5_lasagne import LeNet5Lasagne
 from .lenet300 import LeNet300
+from .own import build_model, model_class
 from .resnet20 import ResNet20
 from .small_cnn import SmallCNN
 from .vgg16 import VGG16, VGG16Small
@@ -37,6 +38,20 @@ MODELS: Registry[type[nn.Module]] = Registry(
 register(MODELS)
 
 
+def find_model(name: str) -> type[nn.Module]:
+    """Returns the class of a registered model, or the one that `module:Class` names.
+
+    >>> find_model("lenet5").image_shape
+    (1, 28, 28)
+    """
+    return model_class(MODELS, name)
+
+
+def make_model(name: str, *, num_classes: int) -> nn.Module:
+    """Returns a new model, registered or named by `module:Class`."""
+    return build_model(MODELS, name, num_classes)
+
+
 def matching_model(shapes: Shapes) -> tuple[str, int] | None:
     """Returns the name and the number of classes of the registered model with these tensors."""
     return match(MODELS, shapes)
@@ -53,6 +68,8 @@ __all__ = [
     "ResNet20",
     "SmallCNN",
     "VGG16Small",
+    "find_model",
     "load_weights_",
+    "make_model",
     "matching_model",
 ]

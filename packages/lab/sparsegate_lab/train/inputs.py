@@ -22,7 +22,7 @@ from sparsegate_lab.data import (
     Shift,
     Split,
 )
-from sparsegate_lab.models import MODELS
+from sparsegate_lab.models import find_model
 
 from .batches import Batches
 from .evaluate import accuracy
@@ -101,5 +101,5 @@ def fetch_device(split: Split, device: torch.device) -> torch.device | None:
 
 
 def _size(run: Run[Any]) -> tuple[int, int]:
-    _, height, width = MODELS[run.model].image_shape  # type: ignore[attr-defined]
+    _, height, width = find_model(run.model).image_shape  # type: ignore[attr-defined]
     return height, width

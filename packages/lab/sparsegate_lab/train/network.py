@@ -13,7 +13,7 @@ from torch import nn
 from sparsegate.distil import Distil, Ensemble
 from sparsegate_lab.data import Dataset
 from sparsegate_lab.method import Method
-from sparsegate_lab.models import MODELS, load_weights_
+from sparsegate_lab.models import find_model, load_weights_, make_model
 from sparsegate_runtime.schema import load_json
 
 from .evaluate import count_layers
@@ -26,7 +26,6 @@ COLOURS = 3
 
 def fresh_network(run: Run[Any], data: Dataset) -> tuple[nn.Module, int]:
     """The model with its initial weights, not yet prepared, and its number of weights."""
-    build = MODELS[run.model]
     wanted = _image_shape(run)
     fits = data.resizable and data.image_shape[0] == wanted[0]
     if data.image_shape != wanted and not fits:
@@ -43,7 +42,7 @@ def fresh_network(run: Run[Any], data: Dataset) -> tuple[nn.Module, int]:
             f"normalise imagenet is for {COLOURS} colours, {run.model} takes images of {wanted}"
         )
     torch.manual_seed(fold(run.seed, "weights"))
-    model = build(num_classes=data.num_classes)
+    model = make_model(run.model, num_classes=data.num_classes)
     num_weights = sum(layer.total for layer in count_layers(model))
     if run.weights:
         load_weights_(model, read_weights(run.weights), new_head=run.new_head)
@@ -54,7 +53,7 @@ def empty_network(run: Run[Any], num_classes: int = 10) -> nn.Module:
     """A model with the layers of the run's finished network, to load its state dict into."""
     with torch.random.fork_rng(devices=()):
         method: Method = run.method
-        model = MODELS[run.model](num_classes=num_classes)
+        model = make_model(run.model, num_classes=num_classes)
         return method.finish(method.prepare(model, progress=1.0))
 
 
@@ -95,5 +94,5 @@ def _finished(network: Path, run: Run[Any], num_classes: int) -> nn.Module:
 
 
 def _image_shape(run: Run[Any]) -> tuple[int, int, int]:
-    shape: tuple[int, int, int] = MODELS[run.model].image_shape  # type: ignore[attr-defined]
+    shape: tuple[int, int, int] = find_model(run.model).image_shape  # type: ignore[attr-defined]
     return shape

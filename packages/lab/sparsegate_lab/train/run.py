@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
@@ -32,10 +33,11 @@ class Run(Generic[AnyMethod]):
     """Everything that determines a trained network."""
 
     model: str = "lenet5"
-    """A registered network."""
+    """A registered network, or module:Class."""
 
     data: str = "mnist"
-    """mnist, a dataset in $SPARSEGATE_DATA, a folder (images, CIFAR, idx), or hub:OWNER/NAME."""
+    """mnist, a dataset in $SPARSEGATE_DATA, a folder (images, CIFAR, idx), hub:OWNER/NAME,
+    a .safetensors file of four tensors, or module:function."""
 
     method: AnyMethod = dataclasses.field(default_factory=LearnedGates)  # type: ignore[assignment]
     """How the network is made smaller."""
@@ -148,7 +150,8 @@ class Run(Generic[AnyMethod]):
         digest = hashlib.blake2b(
             json.dumps(settings, sort_keys=True).encode(), digest_size=4
         ).hexdigest()
-        return f"{self.model}-{self.method_name}-{digest}"
+        model = re.sub(r"[^\w.-]+", "-", self.model)  # of module:Class or file.py:Class
+        return f"{model}-{self.method_name}-{digest}"
 
     def to_json(self) -> dict[str, Any]:
         """All settings as plain values, the method's name, and a hash of the initial weights."""

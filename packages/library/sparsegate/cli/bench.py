@@ -28,12 +28,13 @@ from sparsegate.bench import (
     timings,
     versions,
 )
+from sparsegate.named_object import is_object_name
 from sparsegate.runtime import Choice
 from sparsegate.text_table import aligned
 
 from .arguments import SOURCE, Parser
 from .python_model import ABOUT as PYTHON
-from .python_model import is_python, open_python
+from .python_model import open_python
 from .source import known_model, open_source
 
 ABOUT = (
@@ -144,7 +145,7 @@ class _Network:
 
 
 def _opened(options: argparse.Namespace) -> _Network:
-    if is_python(options.path):
+    if is_object_name(options.path):
         if options.model is not None:
             raise ValueError(f"--model names the model of a file; {options.path} gives its own")
         found = open_python(options.path)

@@ -14,12 +14,13 @@ from torch import Tensor, nn
 
 from sparsegate.embedded import to_c
 from sparsegate.export import MAX_WEIGHTS, Dtype, Exporter, ExportResult, export_onnx, to_web
+from sparsegate.named_object import is_object_name
 from sparsegate.runtime import to_web_page
 from sparsegate_runtime.registry import Registry
 
 from .arguments import SOURCE, Parser
 from .python_model import ABOUT as PYTHON
-from .python_model import is_python, open_python
+from .python_model import open_python
 from .source import Inputs, known_model, open_source
 
 ABOUT = (
@@ -42,7 +43,7 @@ def main(argv: Sequence[str]) -> None:
     """Parses the arguments, writes the files, and prints their size and how to use them."""
     options = _parser().parse(argv)
     exporters = EXPORTS[options.to]
-    if is_python(str(options.source)):
+    if is_object_name(str(options.source)):
         _show(_of_python(options))
         return
     if options.dtype not in exporters:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from sparsegate.bench import Given
+from sparsegate.named_object import named_object
 
 ABOUT = "module:function, or file.py:function, that gives a model and one batch of its inputs"
 
@@ -26,16 +23,6 @@ class PythonModel:
     given: Given
 
 
-def is_python(word: str) -> bool:
-    """Whether a word on the command line is `module:function` rather than a path.
-
-    >>> is_python("networks:small"), is_python("network.sg"), is_python("models/net.py:small")
-    (True, False, True)
-    """
-    module, colon, function = word.rpartition(":")
-    return bool(colon) and bool(module) and function.isidentifier() and not Path(word).exists()
-
-
 def open_python(word: str) -> PythonModel:
     """The model and the inputs that `module:function` gives.
 
@@ -43,7 +30,7 @@ def open_python(word: str) -> PythonModel:
     tensor, a tuple of arguments or a dict of keyword arguments).
     """
     module, _, name = word.rpartition(":")
-    function = getattr(_imported(module), name, None)
+    function = named_object(word)
     if not callable(function):
         raise ValueError(f"{module} has no function {name}")
     made = function()
@@ -58,24 +45,6 @@ def open_python(word: str) -> PythonModel:
         raise ValueError(f"the example of {word} has no tensor with a batch dimension")
     _check_runs(word, model, given)
     return PythonModel(name, model.eval(), given)
-
-
-def _imported(module: str) -> Any:
-    """A module by name, or from a file; modules of the current folder are found, too."""
-    path = Path(module)
-    folder = str(path.parent.resolve()) if path.suffix == ".py" else str(Path.cwd())
-    if path.suffix == ".py" and not path.exists():
-        raise ValueError(f"there is no file {path}")
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
-    name = path.stem if path.suffix == ".py" else module
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        raise ValueError(
-            f"cannot import {name}: {error}; run the command in its folder, or name the file, "
-            "such as folder/networks.py:small"
-        ) from error
 
 
 def _check_runs(word: str, model: nn.Module, given: Given) -> None:

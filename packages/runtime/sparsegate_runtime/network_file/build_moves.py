@@ -13,6 +13,7 @@ from sparsegate_runtime.engine import network as n
 from .build import Builder, need, take_input
 from .build_layers import Build, expands
 from .fields import CORNERS, LISTED, NEAREST, Rule
+from .sizes import MOST_SIZE
 from .sketch import Record
 
 
@@ -175,7 +176,7 @@ def sources(rule: int, scale: float, size: int, wanted: int) -> Any:
     """What a rule of the format means: two sources of every position, and the second's weight."""
     at = np.arange(wanted, dtype=np.float64)
     ratio = 1 / scale if scale else size / wanted
-    need(bool(np.isfinite(ratio * wanted)), f"a scale of {scale}")
+    need(ratio * wanted <= MOST_SIZE, f"a scale of {scale}")
     if rule == NEAREST:
         reached = np.minimum(at * np.float32(ratio), size - 1)
         first = reached.astype(np.int32)
