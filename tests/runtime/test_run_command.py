@@ -74,7 +74,10 @@ def test_it_writes_an_image_that_computes_the_same(path, capsys):
         (["--input", "left.npy"], "expected the inputs left, right, got 1 in order"),
         (["--input", "nothing.npy"], "nothing.npy"),
         (["--input", "net.sgn", "--input", "net.sgn"], "must be an array saved by numpy.save"),
-        (["--input", "left.npy", "--input", "right.npy", "--output", "y.npy"], "write to an .npz file"),
+        (
+            ["--input", "left.npy", "--input", "right.npy", "--output", "y.npy"],
+            "write to an .npz file",
+        ),
         (["--output", "y.npy"], "--output needs --input"),
         (["--input", "left=left.npy", "--input", "left=right.npy"], "pass the input left once"),
         (["--threads", "0"], "--threads must be at least 1"),
