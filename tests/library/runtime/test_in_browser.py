@@ -246,5 +246,3 @@ def test_the_command_writes_a_page_of_any_model(tmp_path, capsys, monkeypatch):
     assert main(["export", "mine.py:small", "net.html", "--to", "web"]) == 0
     assert described(tmp_path / "net.html")["show"] == "numbers"
     assert "net.html: " in capsys.readouterr().out
-    assert main(["export", "mine.py:small", "net.c", "--to", "c"]) == 2
-    assert "call sparsegate.to_c" in capsys.readouterr().err
