@@ -33,7 +33,7 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     path: Path = options.out
     record: dict[str, Any] = {
-        "title": "Bits per character of unseen text over kept weights, by three ways",
+        "title": "Bits per character of unseen text over kept weights, by four ways",
         "command": words(options),
         "text": options.text.name,
         "machine": machine(),

@@ -139,7 +139,28 @@ def _speed_ups(row: dict[str, Any]) -> str:
     return f"{row['times_eager']['ours']:.1f}x ({row['times_deepsparse']:.2f}x)"
 
 
+WAYS = ("gates", "magnitude", "magnitude by layer", "small dense")
+
+
+def characters() -> str:
+    """Bits per character of a small transformer over kept weights, by way."""
+    found = json.loads((ROOT / "results" / "circuits.json").read_text())["summary"]
+    bits = {(row["way"], row["keep"]): _bits(row) for row in found}
+    rows = [("weights kept", *WAYS), ("100 %", *(bits["dense", 1.0] for _ in WAYS))]
+    for keep in sorted({keep for way, keep in bits if way != "dense"}, reverse=True):
+        rows.append((f"{100 * keep:g} %", *(bits[way, keep] for way in WAYS)))
+    return markdown(rows)
+
+
+def _bits(row: dict[str, Any]) -> str:
+    if row["seeds"] < 2:
+        return f"{row['bits']:.2f} (one seed)"
+    few = "" if row["seeds"] > 2 else " (two seeds)"
+    return f"{row['bits']:.2f} ± {row['spread']:.2f}{few}"
+
+
 TABLES = {
+    "characters": characters,
     "studies": studies,
     "pupils": pupils,
     "compared": compared,

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 import sparsegate as sg
+from sparsegate.gates import Graded
 
 INF, NAN = float("inf"), float("nan")
 KINDS = [sg.GateSGD, sg.GatedSGD, sg.GatedAdamW]
@@ -128,6 +129,7 @@ def test_finishing_a_model_that_was_not_trained_or_has_lost_weights_is_silent():
         warnings.simplefilter("error")
         sg.finish(network())
         sg.finish(closed)
+        sg.finish(sg.gate(nn.Linear(4, 5), start=Graded()))  # gates that differ from the start
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from sparsegate.convert import convert_onnx
 from sparsegate.files import Packed, compress
 
 from .arguments import Parser
@@ -22,6 +23,9 @@ def main(argv: Sequence[str]) -> None:
     """Parses the arguments, writes the file, and prints its size and what was lost."""
     options = _parser().parse(argv)
     _check(options)
+    if options.target.suffix == ".sgn":
+        _convert(options)
+        return
     source = open_source(options.source)
     packed = source.packed
     if options.bits is not None:
@@ -34,6 +38,22 @@ def main(argv: Sequence[str]) -> None:
     print(f"{options.target}: {size:,} bytes, {ratio}")
 
 
+def _convert(options: argparse.Namespace) -> None:
+    """Writes the network of an ONNX file with its operations."""
+    if options.source.suffix != ".onnx":
+        raise ValueError(
+            f"a network file (.sgn) holds operations, which are read from .onnx files, got "
+            f"{options.source.name!r}; write NAME.sg, or call sparsegate.save_network(model, ...)"
+        )
+    if options.bits is not None:
+        raise ValueError("--bits is for NAME.sg; leave it out for a network file (.sgn)")
+    if not options.source.is_file():
+        raise ValueError(f"there is no file {options.source}")
+    made = convert_onnx(options.source, options.target)
+    dense = f"the ONNX file has {options.source.stat().st_size:,}"
+    print(f"{options.target}: {made.num_bytes:,} bytes, {made.num_operations} operations; {dense}")
+
+
 def _parser() -> Parser:
     parser = Parser("compress", ABOUT)
     parser.add_source()
@@ -42,7 +62,7 @@ def _parser() -> Parser:
         type=Path,
         metavar="TARGET",
         help="the file to write: NAME.sparse.safetensors, which any safetensors reader opens, "
-        "or NAME.sg, which is smaller",
+        "NAME.sg, which is smaller, or of an ONNX file NAME.sgn, which runs without PyTorch",
     )
     parser.add_argument(
         "--bits",

@@ -13,6 +13,7 @@ from sparsegate_runtime.files import (
     position_entropy,
 )
 
+from .onnx_file import parsed_onnx, read_onnx
 from .packed import Packed, compress, load
 from .quantise import quantise_
 from .state_file import read_state_dict
@@ -30,8 +31,10 @@ __all__ = [
     "encode_sg",
     "load",
     "pack_tensor",
+    "parsed_onnx",
     "position_entropy",
     "quantise_",
+    "read_onnx",
     "read_state_dict",
     "shared_values",
     "tune_",

@@ -49,7 +49,7 @@ def read_onnx(path: Path, *, limit: int | None = None) -> dict[str, Tensor]:
     Raises:
         ValueError: the file is damaged, too large, or holds tensors of other types.
     """
-    graph = _parsed(path).graph
+    graph = parsed_onnx(path).graph
     dense, sparse = list(graph.initializer), list(graph.sparse_initializer)
     wanted = sum(_num_bytes(path, each.data_type, each.dims, each.name) for each in dense)
     wanted += sum(
@@ -60,7 +60,8 @@ def read_onnx(path: Path, *, limit: int | None = None) -> dict[str, Tensor]:
     return found | {each.values.name: _sparse(path, each) for each in sparse}
 
 
-def _parsed(path: Path) -> ModelProto:
+def parsed_onnx(path: Path) -> ModelProto:
+    """The model in an ONNX file; raises ValueError if it is damaged."""
     try:
         import onnx
     except ImportError as error:

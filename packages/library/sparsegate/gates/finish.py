@@ -110,7 +110,9 @@ def _report(gates: list[Gate]) -> None:
 def _has_moved(gate: Gate) -> bool:
     """Whether an optimiser has moved a gate."""
     movable = gate.gate.requires_grad or gate.whole
-    return movable and gate.gate.numel() > 0 and bool(gate.gate.min() != gate.gate.max())
+    if not movable or not (gate.moved or gate.differs_from_start()) or gate.gate.numel() == 0:
+        return False
+    return bool(gate.gate.min() != gate.gate.max())
 
 
 def _gated_tensors(module: nn.Module) -> list[str]:

@@ -71,8 +71,10 @@ INLINE void NAME(dense_group)(const int parts, const DenseMultiply *dense, const
             const int64_t rest = positions.count - t * WIDTH;
             if (rest >= WIDTH)
                 NAME(save)(to + t * WIDTH, sum[r][t]);
-            else if (rest > 0)
-                STORE_FIRST(to + t * WIDTH, sum[r][t], rest);
+            else if (rest > 0) {
+                const Part last = sum[r][t]; /* whose address is taken, so that the sums can stay in registers */
+                STORE_FIRST(to + t * WIDTH, last, rest);
+            }
         }
     }
     for (int64_t r = 0; is_last && finish->then && r < rows; r++)
