@@ -96,6 +96,7 @@ def test_a_how_to_runs(page, tmp_path):
         ("targets", "keep=0.1: 72 of 720 weights are left"),
         ("data", ""),
         ("export-c", ""),
+        ("formats/image", ""),
     ],
 )
 def test_a_guide_runs(name, printed, tmp_path, capsys, monkeypatch):

@@ -73,15 +73,19 @@ def test_it_writes_an_image_that_computes_the_same(path, capsys):
     [
         (["--input", "left.npy"], "expected the inputs left, right, got 1 in order"),
         (["--input", "nothing.npy"], "nothing.npy"),
-        (["--input", "net.sgn", "--input", "net.sgn"], "no array that numpy can read"),
-        (["--input", "left.npy", "--input", "right.npy", "--output", "y.npy"], "write .npz"),
+        (["--input", "net.sgn", "--input", "net.sgn"], "must be an array saved by numpy.save"),
+        (
+            ["--input", "left.npy", "--input", "right.npy", "--output", "y.npy"],
+            "write to an .npz file",
+        ),
         (["--output", "y.npy"], "--output needs --input"),
-        (["--threads", "0"], "--threads is at least 1"),
+        (["--input", "left=left.npy", "--input", "left=right.npy"], "pass the input left once"),
+        (["--threads", "0"], "--threads must be at least 1"),
         (["--image", "net.sgi", "--size", "batch"], "such as batch=1"),
         (["--image", "net.sgi", "--size", "length=3"], "the sizes that vary are batch, got length"),
         (["--image", "net.sgi", "--size", "batch=0"], "must be at least 1"),
-        (["--image", "net.sgi", "--input", "left.npy"], "--image runs nothing"),
-        (["--size", "batch=1"], "need --image"),
+        (["--image", "net.sgi", "--input", "left.npy"], "--image does not run the network"),
+        (["--size", "batch=1"], "are options of --image"),
     ],
 )
 def test_errors_are_one_line(path, capsys, monkeypatch, words, complaint):

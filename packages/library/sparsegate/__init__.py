@@ -1,8 +1,9 @@
 """sparsegate trains neural networks that are sparse: a learned gate on every weight."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from sparsegate.distil import Distil
-from sparsegate.embedded import to_c
-from sparsegate.export import to_onnx
 from sparsegate.files import Packed, compress, load, quantise_
 from sparsegate.gates import (
     Census,
@@ -24,14 +25,23 @@ from sparsegate.gates import (
     weights,
 )
 from sparsegate.graph import remove_dead_paths, shrink
-from sparsegate.integrations import from_hub, push_to_hub
 from sparsegate.moving_average import MovingAverage
 from sparsegate.optimizers import GatedAdamW, GatedSGD, GateSGD
 from sparsegate.price import Penalty
-from sparsegate.runtime import SavedNetwork, SparseNetwork, save_network, sparse
 from sparsegate.schedule import cosine, ramp
 from sparsegate.target import Found, Target, UnreachableTarget
 from sparsegate_runtime.version import VERSION as __version__
+
+if TYPE_CHECKING:
+    from sparsegate.embedded import to_c  # type: ignore[no-redef]
+    from sparsegate.export import to_onnx
+    from sparsegate.integrations import from_hub, push_to_hub
+    from sparsegate.runtime import (  # type: ignore[no-redef]
+        SavedNetwork,
+        SparseNetwork,
+        save_network,
+        sparse,
+    )
 
 __all__ = [
     "Census",
@@ -78,3 +88,28 @@ __all__ = [
     "to_onnx",
     "weights",
 ]
+
+ON_DEMAND = {
+    "SavedNetwork": "runtime",
+    "SparseNetwork": "runtime",
+    "from_hub": "integrations",
+    "push_to_hub": "integrations",
+    "save_network": "runtime",
+    "sparse": "runtime",
+    "to_c": "embedded",
+    "to_onnx": "export",
+}
+"""Names whose rooms are imported at their first use: training needs none of them."""
+
+
+def __getattr__(name: str) -> Any:
+    """Imports the room of a name on demand, or a room such as `sparsegate.export`."""
+    room = ON_DEMAND.get(name, name)
+    if room not in ON_DEMAND.values():
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = import_module(f"{__name__}.{room}")
+    return found if room == name else getattr(found, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -26,13 +26,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         action="append",
         default=[],
         metavar="[NAME=]FILE.npy",
-        help="an input; once for each, in order or by name",
+        help="an array for an input; repeat the option for each input, in order or by name",
     )
     parser.add_argument(
         "--output",
         type=Path,
         metavar="FILE.npy",
-        help="where to write the output; FILE.npz for several outputs, by name",
+        help="the file for the output; FILE.npz holds several outputs by name",
+    )
+    parser.add_argument(
+        "--threads", type=int, help="number of threads (default: OMP_NUM_THREADS, or all cores)"
     )
     parser.add_argument(
         "--image", type=Path, metavar="FILE.sgi", help="write a program image for C programs"
@@ -42,14 +45,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         action="append",
         default=[],
         metavar="NAME=NUMBER",
-        help="a size of the image's inputs, such as batch=1; once for each; default: the example's",
+        help="a size of the image's inputs, such as batch=1; repeat the option for each size "
+        "(default: the size when the network was saved)",
     )
     parser.add_argument(
         "--instructions",
         choices=list(INSTRUCTION_SETS),
-        help="the instruction set that the image is planned for; default: this machine's",
+        help="the instruction set that the image is planned for (default: this machine's)",
     )
-    parser.add_argument("--threads", type=int, help="how many threads to use; default: all cores")
     options = parser.parse_args(argv)
     try:
         print(_run(options))
@@ -62,17 +65,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> str:
     """What the command prints."""
     if options.threads is not None and options.threads < 1:
-        raise ValueError(f"--threads is at least 1, got {options.threads}")
+        raise ValueError(f"--threads must be at least 1, got {options.threads}")
     network = Network.load(options.network)
     if options.image is not None:
         if options.input or options.output is not None:
-            raise ValueError("--image runs nothing; leave --input and --output out")
+            raise ValueError("--image does not run the network; leave out --input and --output")
         return _write_image(network, options)
     if options.size or options.instructions is not None:
-        raise ValueError("--size and --instructions need --image")
+        raise ValueError("--size and --instructions are options of --image; pass --image FILE.sgi")
     if not options.input:
         if options.output is not None:
-            raise ValueError("--output needs --input")
+            raise ValueError("--output needs --input: pass every input of the network")
         return table(network)
     network.threads = options.threads
     given, named = _inputs(options.input, [info.name for info in network.inputs])
@@ -103,6 +106,8 @@ def _inputs(words: Sequence[str], names: Sequence[str]) -> tuple[list[Any], dict
     for word in words:
         name, equals, path = word.partition("=")
         if equals and name in names:
+            if name in named:
+                raise ValueError(f"pass the input {name} once")
             named[name] = _array(path)
         else:
             given.append(_array(word))
@@ -114,7 +119,7 @@ def _array(path: str) -> Any:
         return np.load(path, allow_pickle=False)
     except (ValueError, EOFError) as error:
         raise ValueError(
-            f"{path} is no array that numpy can read without pickle: {error}"
+            f"{path} must be an array saved by numpy.save, without pickled objects: {error}"
         ) from error
 
 
@@ -127,7 +132,7 @@ def _write(path: Path, outputs: dict[str, Any]) -> None:
     elif len(outputs) == 1:
         np.save(room, next(iter(outputs.values())))
     else:
-        raise ValueError(f"{path} can hold one output, the network has {len(outputs)}: write .npz")
+        raise ValueError(f"{path} can hold one output, got {len(outputs)}; write to an .npz file")
     write_atomically(path, room.getvalue())
 
 

@@ -69,7 +69,8 @@ def parse(kind: Any, value: Any, field: str = "") -> Any:
     if origin is tuple:
         return _parse_tuple(inner, value, field)
     if origin in (dict, Mapping):
-        return _parse_mapping(inner, value, field)
+        # The order of a Mapping counts, and a list of pairs keeps it in every program.
+        return _parse_mapping(inner, value, field, pairs=origin is Mapping)
     return _parse_plain(kind, value, field)
 
 
@@ -86,15 +87,20 @@ def parse_fields(
     """
     if not isinstance(value, dict):
         _refuse(field, "an object", value)
-    fields = {each.name: each for each in dataclasses.fields(kind)}
-    hints = {**_hints(kind), **(kinds or {})}
+    known, required, hints = _fields(kind)
+    hints = {**hints, **kinds} if kinds else hints
     for name in value:
-        if name not in fields:
+        if name not in known:
             raise SchemaError(f"{_inside(field, name)}: unknown field of {kind.__name__}")
-    for name, each in fields.items():
-        if name not in value and _is_required(each):
+    for name in required:
+        if name not in value:
             raise SchemaError(f"{_inside(field, name)}: missing")
-    parsed = {name: parse(hints[name], each, _inside(field, name)) for name, each in value.items()}
+    # Most fields are plain values that need no parsing; a record has thousands of them.
+    plain = {name for name, each in value.items() if type(each) is hints[name] and _is_plain(each)}
+    parsed = {
+        name: each if name in plain else parse(hints[name], each, _inside(field, name))
+        for name, each in value.items()
+    }
     try:
         return kind(**parsed)
     except SchemaError:
@@ -130,11 +136,21 @@ def _parse_tuple(kinds: tuple[Any, ...], value: Any, field: str) -> tuple[Any, .
     return tuple(parse(kind, each, f"{field}[{index}]") for index, (kind, each) in enumerate(items))
 
 
-def _parse_mapping(kinds: tuple[Any, ...], value: Any, field: str) -> dict[Any, Any]:
-    """An object, or the list of its pairs, which says their order."""
-    if isinstance(value, list):
-        pairs = [_parse_tuple(kinds, each, f"{field}[{place}]") for place, each in enumerate(value)]
-        return dict(pairs)  # type: ignore[arg-type]
+def _is_plain(value: Any) -> bool:
+    """Whether `_parse_plain` would return the value unchanged, given that it has the right type."""
+    kind = type(value)
+    if kind is int:
+        return bool(abs(value) < LARGEST)
+    return kind is float or kind is bool or (kind is str and value.isascii())
+
+
+def _parse_mapping(
+    kinds: tuple[Any, ...], value: Any, field: str, *, pairs: bool
+) -> dict[Any, Any]:
+    """An object, or the list of its pairs if that is allowed."""
+    if pairs and isinstance(value, list):
+        items = [_parse_tuple(kinds, each, f"{field}[{place}]") for place, each in enumerate(value)]
+        return dict(items)  # type: ignore[arg-type]
     if not isinstance(value, dict):
         _refuse(field, "an object", value)
     for name in value:
@@ -192,5 +208,8 @@ def _is_required(field: dataclasses.Field[Any]) -> bool:
 
 
 @cache
-def _hints(kind: Any) -> dict[str, Any]:
-    return get_type_hints(kind)
+def _fields(kind: Any) -> tuple[frozenset[str], tuple[str, ...], dict[str, Any]]:
+    """The names of a dataclass's fields, of those without a default, and their types."""
+    fields = dataclasses.fields(kind)
+    required = tuple(each.name for each in fields if _is_required(each))
+    return frozenset(each.name for each in fields), required, get_type_hints(kind)

@@ -191,9 +191,9 @@ def test_an_operation_of_the_caller_is_refused_by_name():
 
 def test_inputs_are_checked():
     image = Image(image_of(Plan(CASES["images"])))
-    with pytest.raises(ValueError, match="has 1 inputs, got 0"):
+    with pytest.raises(ValueError, match="expected 1 inputs, got 0"):
         image.run([])
-    with pytest.raises(ValueError, match="input0 is float32 of shape"):
+    with pytest.raises(ValueError, match="input0 must be float32 of shape"):
         image.run([np.zeros((1, 3, 12, 11), np.float32)])
     with pytest.raises(ValueError, match="1 to 4096 threads"):
         image.run(inputs_of(CASES["images"]), threads=0)

@@ -109,12 +109,12 @@ def test_inputs_may_be_given_by_name_and_threads_change_nothing(raw, inputs):
     ("change", "words"),
     [
         (lambda image, ids: (image,), "expected the inputs image, ids"),
-        (lambda image, ids: (image[:, :1], ids), "has the shape"),
+        (lambda image, ids: (image[:, :1], ids), "must have the shape"),
         (lambda image, ids: (image[:1], ids), "the batch is 1"),
-        (lambda image, ids: (image, ids.astype(float)), "is int64, got float64"),
+        (lambda image, ids: (image, ids.astype(float)), "must be int64, got float64"),
         (lambda image, ids: (image, ids + 7), "outside of its table"),
         (lambda image, ids: (image[:0], ids[:0]), "must be at least 1"),
-        (lambda image, ids: ("word", ids), "is float32, got"),
+        (lambda image, ids: ("word", ids), "must be float32, got"),
     ],
 )
 def test_inputs_that_do_not_fit_are_refused(raw, inputs, change, words):

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import NoReturn
 
 SOURCE = (
-    "a .sparse.safetensors, .sg, .safetensors or .onnx file, a state dict saved by torch (.pt), "
-    "or the folder of a run"
+    "a .sparse.safetensors, .sg, .safetensors, .onnx or .tflite file, a state dict saved by torch "
+    "(.pt), or the folder of a run"
 )
 
 

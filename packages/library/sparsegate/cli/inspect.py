@@ -14,7 +14,7 @@ from .source import open_source
 
 ABOUT = (
     "Shows a network's tensors, how sparse they are, which units are dead, and the size of its "
-    "file now and in other forms. Of a network file (.sgn), shows the operations."
+    "file now and in other forms. If PATH is a network file (.sgn), shows its operations instead."
 )
 BAR = 40
 

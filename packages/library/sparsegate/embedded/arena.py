@@ -24,7 +24,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Arena:
-    """The places of all tensors, of what steps use besides, and the size of the arena."""
+    """The places of all tensors and of scratch memory, and the size of the arena."""
 
     places: Mapping[n.Node, Place]
     views: frozenset[n.Node]
@@ -55,7 +55,7 @@ def plan(
         network: the network.
         fixed: tensors that lie elsewhere: inputs, constants, and the outputs that steps write.
         width: bytes of an element of a node.
-        scratch: bytes that steps use besides.
+        scratch: bytes that steps use in addition to their tensors.
 
     """
     owners = _owners(network, fixed, width)

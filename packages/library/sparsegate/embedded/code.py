@@ -135,7 +135,7 @@ def _named(word: str, index: int, count: int) -> str:
 
 
 def _scratch(node: n.Node, scales: Mapping[n.Node, Scale]) -> int:
-    """Bytes that a step uses besides its tensors."""
+    """Bytes that a step uses in addition to its tensors."""
     if isinstance(node, Layer) and isinstance(node.core, n.Conv):
         return layers.conv_scratch(node, scales.get(node.inputs[0]))
     if isinstance(node, Recurrent):

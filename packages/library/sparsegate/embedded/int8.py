@@ -32,7 +32,7 @@ def quantised(network: n.Network, examples: Sequence[tuple[Tensor, ...]]) -> Pre
 
     Args:
         network: what `fused` made.
-        examples: typical inputs, which the scales of tensors are chosen by.
+        examples: typical inputs. The scales of tensors are chosen for their values.
 
     """
     ranges = ranges_of(network, examples[:MOST_EXAMPLES])
@@ -59,7 +59,7 @@ def ranges_of(network: n.Network, examples: Sequence[tuple[Tensor, ...]]) -> Ran
     floats = [node for node in network.inputs if node.kind == "float32"]
     if floats and all(found.get(node, (0.0, 0.0)) == (0.0, 0.0) for node in floats):
         raise ValueError(
-            "int8 chooses its scales by the example: expected typical inputs, got zeros only"
+            "int8 chooses its scales by typical inputs, got zeros only; pass calibrate="
         )
     return found
 
@@ -95,7 +95,7 @@ def _in_floats(network: n.Network) -> set[n.Node]:
 
 
 def _reads_floats(reader: n.Node, in_floats: set[n.Node]) -> bool:
-    """Whether an operation reads single precision; a layer does so never."""
+    """Whether an operation reads single precision; layers never do."""
     if isinstance(reader, Layer):
         return False
     return reader in in_floats or not _may_be_int8(reader)

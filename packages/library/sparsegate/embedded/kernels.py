@@ -326,7 +326,7 @@ ARITHMETICS = {
         BOUNDED,
     ),
 }
-"""Single precision; 8 bits to 8 bits or to single precision; and weights of 8 bits alone."""
+"""Single precision; 8 bits to 8 bits or to single precision; and 8 bits for weights only."""
 
 
 def kernel(template: str, kind: str) -> str:

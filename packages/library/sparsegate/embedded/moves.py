@@ -154,7 +154,7 @@ def upsample(writer: Writer, node: n.Node) -> list[str]:
 
 
 def embedding(writer: Writer, node: n.Node) -> list[str]:
-    """Rows of a table; the first row for an index that the table does not have."""
+    """Rows of a table; an index outside of the table reads the first row."""
     assert isinstance(node, n.Embedding)
     rows, size = node.table.shape
     count = int(np.prod(node.inputs[0].shape))

@@ -1,4 +1,4 @@
-"""Translates PyTorch's recurrent layers, whose operators the engine leaves to torch."""
+"""Translates recurrent layers for C code, which allows any first state and one sequence only."""
 
 from __future__ import annotations
 

@@ -253,7 +253,7 @@ def attention(writer: Writer, node: n.Node) -> list[str]:
 
 
 def _place(read: n.Node) -> str:
-    """Where the keys or values of image `n` and head `h` begin; those of one are for all."""
+    """Where the keys or values of image `n` and head `h` begin; a size of one is shared by all."""
     size = math.prod(read.shape[2:])
     image = 0 if read.shape[0] == 1 else size * read.shape[1]
     head = 0 if read.shape[1] == 1 else size
@@ -271,7 +271,7 @@ def _is_choice(node: n.Attention) -> bool:
 
 
 def is_choice(mask: n.Node) -> bool:
-    """Whether a mask holds yes and no in place of numbers."""
+    """Whether a mask holds booleans instead of numbers."""
     return isinstance(mask, n.Constant) and mask.value.dtype == bool
 
 

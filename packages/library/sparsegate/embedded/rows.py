@@ -26,7 +26,7 @@ class Rows:
 
     @property
     def most(self) -> int:
-        """The weights of the longest row."""
+        """The number of weights in the longest row."""
         return self.size if self.count is None else int(self.count.max(initial=0))
 
 
@@ -77,7 +77,7 @@ class Rounded:
 
 
 def rounded(matrix: NDArray[np.float32], least: NDArray[np.float64] | None = None) -> Rounded:
-    """Rounds every row to multiples of a 127th of its largest weight, or of a larger step.
+    """Rounds each row to 8 bits, in steps of its largest weight divided by 127, or larger ones.
 
     >>> rounded(np.array([[1.27, -0.5], [0, 0]], np.float32)).matrix
     array([[127, -50],

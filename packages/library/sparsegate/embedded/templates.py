@@ -1,6 +1,6 @@
 """The parts of an exported C file that are the same for every network.
 
-NAME and PREFIX stand for the network's name; words between @ for what is its own.
+NAME and PREFIX stand for the network's name. Words between @ are replaced for each network.
 """
 
 HEADER = """/* @weights@ weights in @kinds@. Written by sparsegate @version@. */

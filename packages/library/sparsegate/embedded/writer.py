@@ -21,7 +21,7 @@ LINE = 100
 
 @dataclass(eq=False)
 class Writer:
-    """What has been written of a network."""
+    """Collects the parts of a C file while a network is written."""
 
     prepared: Prepared
     arena: Arena
@@ -38,7 +38,7 @@ class Writer:
     _names: dict[tuple[str, bytes], str] = field(default_factory=dict)
 
     def need(self, name: str, text: str) -> None:
-        """Puts a function into the file, after those that were needed before."""
+        """Adds a function to the file, unless the file already has it."""
         self.functions.setdefault(name, text.strip("\n"))
 
     def array(self, values: NDArray[np.generic] | None, c_type: str = "") -> str:
@@ -80,7 +80,7 @@ class Writer:
         return f"{place.memory} + {place.offset}" if place.offset else place.memory
 
     def scratch(self, node: n.Node) -> str:
-        """The address of the memory that a step uses besides."""
+        """The address of the memory that a step uses in addition."""
         return f"(void *)(memory + {self.arena.scratch[node]})"
 
     def opened(self, node: n.Node) -> list[str]:

@@ -21,15 +21,15 @@ MOST_CLASSES = 100_000
 
 
 def image_of_model(model: nn.Module, example: Example, *, instruction_set: str = "plain") -> bytes:
-    """A model for inputs of the example's shapes as a program image.
+    """Makes a program image of a model, for inputs of the example's shapes.
 
     >>> image_of_model(nn.Linear(4, 2), torch.zeros(1, 4))[:7]
     b'SGIMAGE'
 
     Args:
-        model: any model that the engine computes as a whole.
-        example: its input; several as a tuple, by keyword as a dict.
-        instruction_set: the processor that it is planned for: plain, avx2, avx512, neon or
+        model: a model whose operations the engine all has.
+        example: its inputs: a tensor, a tuple, or a dict of keyword arguments.
+        instruction_set: the one that the image is planned for: plain, avx2, avx512, neon or
             wasm-simd. Every processor runs every image.
 
     Raises:
@@ -39,16 +39,16 @@ def image_of_model(model: nn.Module, example: Example, *, instruction_set: str =
     """
     if instruction_set not in INSTRUCTION_SETS:
         raise ValueError(
-            f"an instruction set is one of {', '.join(INSTRUCTION_SETS)}, got {instruction_set!r}"
+            f"instruction_set must be one of {', '.join(INSTRUCTION_SETS)}, got {instruction_set!r}"
         )
     graph = capture(model, example)
     if graph.changed:
-        raise ValueError(f"its forward changes {graph.changed[0]}, which an image cannot do")
+        raise ValueError(f"the model's forward changes {graph.changed[0]}; an image cannot do that")
     network, left = translated(graph)
     if left:
         counts = Counter(left)
         named = ", ".join(f"{name} ({count})" for name, count in counts.most_common())
-        raise UnplannedError(f"an image holds only operations of the engine, not: {named}")
+        raise UnplannedError(f"the engine cannot run {named}; replace it in the model")
     return image_of(Plan(network, variant=INSTRUCTION_SETS[instruction_set]))
 
 
@@ -58,10 +58,10 @@ def save_image(
     """Writes a model as a program image, for C and JavaScript.
 
     Args:
-        model: any model that the engine computes as a whole.
+        model: a model whose operations the engine all has.
         path: the file, such as `network.sgi`.
-        example: its input; several as a tuple, by keyword as a dict.
-        instruction_set: the processor that it is planned for.
+        example: its inputs: a tensor, a tuple, or a dict of keyword arguments.
+        instruction_set: the one that the image is planned for, such as `avx2`.
 
     """
     write_atomically(Path(path), image_of_model(model, example, instruction_set=instruction_set))
@@ -76,17 +76,17 @@ def to_web_page(
     show: Show | None = None,
     class_names: tuple[str, ...] = (),
 ) -> ExportResult:
-    """Writes a model as one HTML file that runs it, offline, by the engine in WebAssembly.
+    """Writes a model as one HTML file that runs it offline, in WebAssembly.
 
-    A model of pictures takes those that one drops on the page, and the camera's.
+    If the model takes pictures, they come from files or from the camera.
 
     Args:
-        model: any model that the engine computes as a whole.
+        model: a model whose operations the engine all has.
         path: the page, `NAME.html`.
-        example: its input; of several pictures, the first is taken.
+        example: its input. Of a batch of pictures, only the first counts.
         normalise: how the bytes of a picture become the input.
         show: what the outputs are: `classes`, `faces` (a detector with one anchor in each cell of a
-            grid) or `numbers`; by default, one row of numbers for a picture are classes.
+            grid) or `numbers`. By default, one row of numbers for a picture means classes.
         class_names: the names of the classes.
 
     """

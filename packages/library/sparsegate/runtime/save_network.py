@@ -37,7 +37,7 @@ TWO, THREE = 2, 3
 
 @dataclass(frozen=True)
 class SavedNetwork:
-    """What `save_network` wrote: `print` shows it."""
+    """What `save_network` wrote. `print` shows its size, its inputs and its outputs."""
 
     path: Path
     num_bytes: int
@@ -45,7 +45,7 @@ class SavedNetwork:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     fixed: Mapping[str, str]
-    """Sizes that the file fixes although they were to vary, each with the reason."""
+    """Sizes that were to vary but are fixed in the file, each with the reason."""
 
     def __str__(self) -> str:
         lines = [
@@ -79,12 +79,12 @@ def save_network(
         path: the file.
         varying: the sizes that may differ from the example's when the file runs, where the model
             allows it: `batch` and `length`. The length is the number of tokens or steps, the
-            second dimension of indices, the second or third one of a tensor of three dimensions.
-            Captured constants, such as the embeddings of positions, limit the length to the
-            example's.
+            second dimension of indices, or the second or third of a tensor of three dimensions.
+            If the model has constants as long as the example, such as embeddings of positions, the
+            length can be at most that of the example.
 
     Returns:
-        What was written: sizes, inputs, outputs, and what is fixed although it was to vary.
+        The sizes of the file, its inputs and outputs, and why sizes are fixed that were to vary.
 
     Raises:
         ValueError: the model cannot be captured, the engine does not have one of its operations,
@@ -92,10 +92,12 @@ def save_network(
 
     """
     if not isinstance(model, nn.Module):
-        raise ValueError(f"the model is an nn.Module, got {type(model).__name__}; wrap it in one")
+        raise ValueError(
+            f"model must be an nn.Module, got {type(model).__name__}; wrap it in a module"
+        )
     unknown = set(varying) - {BATCH, LENGTH}
     if isinstance(varying, str) or unknown:
-        raise ValueError(f"varying takes {BATCH!r} and {LENGTH!r}, got {varying!r}")
+        raise ValueError(f"varying must be a tuple of {BATCH!r} and {LENGTH!r}, got {varying!r}")
     check_finished(model)
     check_ordinary(model)
     saving = _Saving(unwrapped(model), _given(example))
@@ -138,7 +140,7 @@ class _Saving:
         self.fixed: dict[str, str] = {}
         self.leaves = [one for one in _pytree.tree_leaves(given) if isinstance(one, Tensor)]
         if not self.leaves:
-            raise ValueError("the example holds no tensor")
+            raise ValueError("the example holds no tensor; pass one batch of the model's inputs")
         others = [
             one.dtype
             for one in [*model.parameters(), *model.buffers(), *self.leaves]
@@ -191,7 +193,9 @@ class _Saving:
                 raise _NotTheSameError(f"the model does not take other sizes ({error})") from error
             raise
         if graph.changed:
-            raise ValueError(f"its forward changes {graph.changed[0]}")
+            raise ValueError(
+                f"the model's forward changes {graph.changed[0]}; a network file cannot do that"
+            )
         network, left = translated(graph)
         if left:
             raise ValueError(_left_to_torch(graph, left))
@@ -234,10 +238,10 @@ class _Saving:
             raise
         made = found if isinstance(found, tuple) else (found,)
         if len(made) != len(wanted):
-            raise ValueError(f"the model gives {len(wanted)} tensors and the file {len(made)}")
+            raise ValueError(f"the model returns {len(wanted)} tensors, but the file {len(made)}")
         for one, other in zip(made, wanted, strict=True):
             if not _is_near(one, other):
-                words = "the file computes something else than the model"
+                words = "the file would compute something else than the model"
                 raise _NotTheSameError(f"{words} for other sizes") if sizes else ValueError(words)
 
 

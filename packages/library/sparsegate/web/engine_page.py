@@ -1,4 +1,4 @@
-"""A page that runs any network of the engine: on a picture, the camera, or numbers."""
+"""Makes a page that runs a program image on pictures, on the camera, or on numbers."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class EngineNetwork:
     picture: tuple[int, int, int] | None
     """Channels, height and width of the picture that it takes; None for other inputs."""
     mean: tuple[float, ...]
-    """What is taken away from the bytes of each channel."""
+    """What is subtracted from the bytes of each channel."""
     spread: tuple[float, ...]
-    """What they are divided by afterwards."""
+    """What the difference is divided by."""
     show: Show
     """Whether the outputs are classes, faces, or just numbers."""
     class_names: tuple[str, ...] = ()

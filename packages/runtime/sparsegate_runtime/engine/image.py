@@ -35,16 +35,20 @@ def image_of(
     """A planned network as a program image.
 
     Args:
-        plan: for an instruction set, such as `Plan(network, variant=INSTRUCTION_SETS["avx2"])`.
+        plan: the planned network. `Plan(network, variant=INSTRUCTION_SETS["avx2"])` plans it for
+            another instruction set than this machine's fastest.
         inputs: the names of the inputs; `input0` and so on if not given.
         outputs: the names of the outputs; `output0` and so on if not given.
 
     Raises:
-        UnplannedError: the plan has operations that its caller runs, or is for images side by side.
+        UnplannedError: the engine does not run every operation of the plan, or the plan is for
+            images side by side.
 
     """
     if plan.side_by_side:
-        raise UnplannedError("an image holds no plan for images side by side; plan without it")
+        raise UnplannedError(
+            "an image cannot hold a plan for images side by side; plan without side_by_side"
+        )
     others = [one.external.name for one in plan.pending if one.external is not None]
     if others:
         named = ", ".join(dict.fromkeys(name or "an unnamed one" for name in others))
@@ -66,7 +70,7 @@ class _Writer:
         self._end = 0
         self._structures = bytearray()
         self._pointers: list[int] = []
-        """Where in the structures the numbers of bytes are that count from the data's start."""
+        """Where in the structures the offsets are that count from the start of the data."""
         self.inputs = [
             _tensor(name, node.kind, node.shape, buffer)
             for name, node, buffer in zip(
@@ -122,7 +126,7 @@ class _Writer:
             for number, tensor in enumerate(tensors):
                 if tensor.buffer == index + 1:
                     return ImageBuffer(kind, number, 0, tensor.num_bytes)
-        raise AssertionError("a buffer that is no input, output or constant")
+        raise AssertionError("a buffer must be an input, an output or a constant")
 
     def _add(self, array: NDArray[Any]) -> int:
         """Adds an array to the data, once; returns where it is."""
@@ -135,7 +139,7 @@ class _Writer:
         return self._known[digest]
 
     def _add_structure(self, of: Structure) -> None:
-        """Adds a structure with numbers of bytes in the place of its pointers."""
+        """Adds a structure, with offsets in bytes instead of pointers."""
         arrays = {one.ctypes.data: one for one in _arrays(of.keep)}
         base = len(self._structures)
         self._structures += bytes(of)

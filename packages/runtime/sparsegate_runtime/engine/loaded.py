@@ -68,10 +68,10 @@ class Image:
         return tuple(found)
 
     def use(self, instruction_set: str) -> str:
-        """Runs by the kernels of an instruction set if the processor has it, else by its fastest.
+        """Chooses the kernels of an instruction set, or the fastest if the processor lacks it.
 
         Returns:
-            The instruction set that is used.
+            The instruction set of the chosen kernels.
 
         """
         assert KERNELS is not None
@@ -100,12 +100,12 @@ class Image:
 
     def _checked(self, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         if len(inputs) != len(self.inputs):
-            raise ValueError(f"the image has {len(self.inputs)} inputs, got {len(inputs)}")
+            raise ValueError(f"expected {len(self.inputs)} inputs, got {len(inputs)}")
         given = []
         for wanted, array in zip(self.inputs, inputs, strict=True):
             if array.shape != wanted.shape or array.dtype != DTYPES[KINDS.index(wanted.kind)]:
                 raise ValueError(
-                    f"{wanted.name} is {wanted.kind} of shape {wanted.shape}, "
+                    f"{wanted.name} must be {wanted.kind} of shape {wanted.shape}, "
                     f"got {array.dtype} of shape {array.shape}"
                 )
             given.append(np.ascontiguousarray(array))

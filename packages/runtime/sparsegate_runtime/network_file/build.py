@@ -20,7 +20,7 @@ KINDS = {"F32": "float32", "I64": "int64", "BOOL": "bool"}
 
 
 class Builder:
-    """Nodes that were made so far."""
+    """Makes the nodes of a sketch for inputs of certain sizes."""
 
     def __init__(self, sketch: Sketch, sizes: Mapping[str, int], most: int) -> None:
         self.sketch, self.most = sketch, most
@@ -55,7 +55,10 @@ class Builder:
         return n.Network(_needed(self.nodes, outputs), outputs)
 
     def _check(self, node: n.Node) -> None:
-        need(len(node.shape) <= MOST_DIMS, f"a tensor has {len(node.shape)} dimensions")
+        need(
+            len(node.shape) <= MOST_DIMS,
+            f"a tensor has {len(node.shape)} dimensions, at most {MOST_DIMS}",
+        )
         need(min(node.shape, default=1) > 0, f"a tensor of shape {node.shape} is empty")
         self.fits(prod(node.shape))
 
@@ -63,8 +66,8 @@ class Builder:
         """Raises ValueError if a tensor of this size is too large."""
         if elements > self.most:
             raise ValueError(
-                f"a tensor has {elements:,} elements, more than the limit of {self.most:,}; "
-                "raise limit= to run"
+                f"a tensor takes {4 * elements:,} bytes, more than the limit of "
+                f"{4 * self.most:,}; raise limit= to run"
             )
 
     # -- what rules ask for -----------------------------------------------------------------------

@@ -36,7 +36,7 @@ def encode(sketch: Sketch) -> bytes:
     weights, _ = encode_sg(entries, {})
     graph = encode_graph(sketch)
     if len(graph) > MOST_GRAPH:
-        raise ValueError(f"the graph takes {len(graph):,} bytes, at most {MOST_GRAPH:,} fit")
+        raise ValueError(f"a graph has at most {MOST_GRAPH:,} bytes, got {len(graph):,}")
     lengths = len(graph).to_bytes(4, "little") + len(weights).to_bytes(8, "little")
     head = NAME + bytes([VERSION]) + lengths + graph
     return head + zlib.crc32(head).to_bytes(4, "little") + weights
@@ -63,7 +63,9 @@ def decode(raw: bytes | memoryview, *, limit: int | None = None) -> Sketch:
         raise ValueError("its weights are not an .sg file of version 3")
     tensors, tied = decode_sg(weights, _tensor, limit=limit)
     if tied:
-        raise ValueError(f"its tensor {next(iter(tied))!r} is tied to another")
+        raise ValueError(
+            f"its tensor {next(iter(tied))!r} is tied to another; expected each tensor once"
+        )
     found = read_graph(graph, list(tensors))
     return Sketch(found.symbols, found.records, found.outputs, tensors)
 
@@ -99,7 +101,9 @@ def _entry(tensor: Any) -> Entry:
 def _tensor(dtype: str, shape: tuple[int, ...], where: Array, bits: Array) -> Any:
     """A tensor of the file: floats without their zeros where that takes less memory."""
     if dtype not in DTYPES.values():
-        raise ValueError(f"it holds a tensor of type {dtype}")
+        raise ValueError(
+            f"it holds a tensor of type {dtype}, expected {', '.join(DTYPES.values())}"
+        )
     values = bits.view(f"<{TYPES[dtype]}") if dtype != "BOOL" else bits != 0
     if dtype == "F32" and len(shape) > 1:
         return smaller(KeptArray.at(shape, where, np.ascontiguousarray(values)))

@@ -96,7 +96,10 @@ class Numbers(Field):
             return tuple(read_signed(reader, self.most) for _ in range(count))
         found = tuple(reader.varint(self.most) for _ in range(count))
         if any(number < self.least for number in found):
-            raise ValueError(f"a setting before byte {reader.position} is less than {self.least}")
+            raise ValueError(
+                f"a setting before byte {reader.position} must be at least {self.least}, "
+                f"got {min(found)}"
+            )
         return found
 
 
@@ -168,7 +171,9 @@ class TensorField(Field):
         code = reader.varint(named.count)
         index = named.first if code == 0 else code - 1
         if index >= named.count:
-            raise ValueError(f"the tensor {index} before byte {reader.position} is not there")
+            raise ValueError(
+                f"tensor {index} is named before byte {reader.position}; there are {named.count}"
+            )
         named.note(index)
         return index
 

@@ -59,7 +59,7 @@ def read_graph(raw: bytes, tensors: Sequence[str]) -> Sketch:
 def _count(reader: ByteReader, most: int, what: str) -> int:
     count = reader.varint(most)
     if not count:
-        raise ValueError(f"it has no {what}")
+        raise ValueError(f"it has no {what}, expected at least one")
     return count
 
 
@@ -95,7 +95,7 @@ def _num_reads(reader: ByteReader, kind: Kind) -> int:
 
 def _read_index(reader: ByteReader, index: int) -> int:
     if not index:
-        raise ValueError("the first node reads another")
+        raise ValueError("the first node reads another node, but there is none before it")
     return index - 1 - reader.varint(index - 1)
 
 
@@ -103,7 +103,7 @@ def _read_symbol(reader: ByteReader) -> Symbol:
     name = read_text(reader)
     least, most, example = (reader.varint(MOST_SIZE) for _ in range(3))
     if most and most < least:
-        raise ValueError(f"the {name} is from {least} to {most}, which is nothing")
+        raise ValueError(f"the least {name} is {least}, more than the largest, {most}")
     symbol = Symbol(name, least, most, example)
     symbol.check(example)
     return symbol

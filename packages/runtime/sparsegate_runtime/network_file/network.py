@@ -36,8 +36,8 @@ class TensorInfo:
     Attributes:
         name: its name.
         type: `float32`, `int64` or `bool`.
-        shape: its sizes; one that may change is the name of a symbol such as `batch`, or says how
-            it follows from symbols.
+        shape: its sizes. A size that depends on the caller is a name such as `batch`, or a formula
+            such as `2 * length`.
 
     """
 
@@ -52,8 +52,8 @@ class Network:
         net = Network.load("net.sgn")
         scores = net(images)
 
-    A plan is made for the sizes of the inputs when they first come. Several threads may call one
-    network at the same time.
+    The first call with inputs of new sizes plans the network, and the plan is kept for later calls.
+    Several threads may call one network at the same time.
 
     Attributes:
         inputs: name, type and shape of every input, in the order of a call's arguments.
@@ -79,9 +79,9 @@ class Network:
 
         Args:
             path: the file.
-            limit: the most bytes of a tensor to make. The default is half of the machine's
-                memory, and at most 4096 times the size of the file and of the inputs, or 256 MiB
-                if that is more.
+            limit: the most bytes that a tensor may take. The default is half of the machine's
+                memory, and at most 4096 times the bytes of the file and the inputs together; but
+                256 MiB are always allowed.
 
         Raises:
             ValueError: the file is damaged, truncated, or of a later version.
@@ -153,13 +153,13 @@ class Network:
             if len(size.variables) > 1 or (size.variables and size.encode()[0] & 2):
                 raise ValueError(f"the input {fields['name']} has a size that is not one symbol")
             if size.variables and size.variables[0] >= len(self._names):
-                raise ValueError(f"the input {fields['name']} depends on a tensor")
+                raise ValueError(f"the input {fields['name']} has a size that depends on a tensor")
             sizes.append(self._names[size.variables[0]] if size.variables else size.offset)
         return TensorInfo(fields["name"], KINDS[TYPES[fields["type"]]], tuple(sizes))
 
     def _check_symbols(self) -> None:
-        told = {size for info in self.inputs for size in info.shape}
-        missing = [name for name in self._names if name not in told]
+        given = {size for info in self.inputs for size in info.shape}
+        missing = [name for name in self._names if name not in given]
         if missing:
             raise ValueError(f"no input has the size {missing[0]!r}")
 
@@ -181,7 +181,8 @@ class Network:
             for size, wanted in zip(shape, info.shape, strict=True):
                 if isinstance(wanted, str) and found.setdefault(wanted, size) != size:
                     raise ValueError(
-                        f"the {wanted} is {found[wanted]} and, of the input {info.name}, {size}"
+                        f"the inputs disagree: the {wanted} is {found[wanted]}, but {size} in the "
+                        f"input {info.name}"
                     )
         for symbol in self.sketch.symbols:
             symbol.check(found[symbol.name])
@@ -256,12 +257,12 @@ def _checked(value: Any, info: TensorInfo) -> NDArray[Any]:
     """An input in the type that the network reads; raises ValueError if it does not fit."""
     array = np.asarray(value)
     if not np.can_cast(array.dtype, info.type, casting="same_kind"):
-        raise ValueError(f"the input {info.name} is {info.type}, got {array.dtype}")
+        raise ValueError(f"the input {info.name} must be {info.type}, got {array.dtype}")
     fits = array.ndim == len(info.shape) and all(
         isinstance(wanted, str) or size == wanted
         for size, wanted in zip(array.shape, info.shape, strict=True)
     )
     if not fits:
         wanted = ", ".join(map(str, info.shape))
-        raise ValueError(f"the input {info.name} has the shape ({wanted}), got {array.shape}")
+        raise ValueError(f"the input {info.name} must have the shape ({wanted}), got {array.shape}")
     return np.ascontiguousarray(array, info.type)

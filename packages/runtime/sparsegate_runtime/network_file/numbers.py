@@ -50,7 +50,9 @@ def read_double(reader: ByteReader) -> float:
     """A number of eight bytes, which is finite and not negative."""
     (number,) = struct.unpack("<d", reader.take(8))
     if not (math.isfinite(number) and number >= 0):
-        raise ValueError(f"the number before byte {reader.position} is {number}")
+        raise ValueError(
+            f"the number before byte {reader.position} must be finite, at least 0, got {number}"
+        )
     return float(number)
 
 

@@ -1,4 +1,4 @@
-"""Multiplies the weights of a sketch by their factors, once, when a file was read."""
+"""Multiplies the weights of a network file by their factors, once, after it has been read."""
 
 from __future__ import annotations
 
@@ -64,7 +64,9 @@ def _times(record: Record, weight: Any, factors: Any, title: str) -> Any:
     values = np.asarray(factors)
     rank = 2 if record.kind == "linear" else 4
     if weight.ndim != rank or values.ndim != 1 or str(values.dtype) != "float32":
-        raise ValueError(f"the factors of {title} do not fit it")
+        raise ValueError(
+            f"the factors of {title} must be a vector of float32 for a weight of {rank} dimensions"
+        )
     groups = record.fields.get("groups", (1,))[0]
     is_transposed = record.kind == "transposed conv"
     outputs = weight.shape[1] * groups if is_transposed else len(weight)

@@ -30,7 +30,7 @@ class Size:
     def value(self, variables: Sequence[int]) -> int:
         """The size for these values of the variables; raises ValueError if it is impossible."""
         if any(index >= len(variables) for index in self.variables):
-            raise ValueError("a size depends on a dimension that is not there")
+            raise ValueError("a size depends on a dimension that the tensor does not have")
         product = prod(variables[index] for index in self.variables)
         value = self.offset
         if self.variables:
@@ -73,7 +73,9 @@ def read_size(reader: ByteReader) -> Size:
     if first % 2 == 0:
         return Size(offset=first // 2)
     if first >= 4 * MOST_VARIABLES:
-        raise ValueError(f"the size before byte {reader.position} is impossible")
+        raise ValueError(
+            f"the size before byte {reader.position} must have at most {MOST_VARIABLES} variables"
+        )
     variables = tuple(reader.varint(2 * MOST_DIMS) for _ in range(first // 4 + 1))
     if not first & 2:
         return Size(variables)

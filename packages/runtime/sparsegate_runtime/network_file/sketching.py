@@ -49,7 +49,7 @@ def sketch_of(
 
 
 class _Sketching:
-    """What has been written of a network."""
+    """Collects the records and tensors of a sketch."""
 
     def __init__(self, captures: Sequence[Capture], symbols: Sequence[Symbol]) -> None:
         self.networks = [capture.network for capture in captures]
@@ -72,13 +72,15 @@ class _Sketching:
         for nodes in zip(*(network.nodes for network in self.networks), strict=True):
             node = nodes[0]
             if isinstance(node, n.External):
-                raise ValueError(f"the engine does not have the operation {node.name}")
+                raise ValueError(
+                    f"the engine cannot run the operation {node.name}; replace it in the model"
+                )
             if len({type(one) for one in nodes}) > 1:
                 raise DiffersError("its operations differ")
             reads = tuple(self.index[read] for read in node.inputs)
             for other in nodes:
                 if reads != tuple(self.index[read] for read in other.inputs):
-                    raise DiffersError("its operations read others")
+                    raise DiffersError("its operations read different tensors")
             made = RULES[type(node)](self, nodes)
             if made is not None:
                 self.records.append(Record(made.kind, reads, made.fields))
@@ -117,7 +119,7 @@ class _Sketching:
         """The shape of a node."""
         shapes = [node.shape for node in nodes]
         if len({len(shape) for shape in shapes}) > 1:
-            raise DiffersError("its tensors have other dimensions")
+            raise DiffersError("its tensors have different numbers of dimensions")
         return tuple(
             self.size(nodes, values, dim) for dim, values in enumerate(zip(*shapes, strict=True))
         )
@@ -159,7 +161,7 @@ class _Sketching:
             if [own[number] for own in self.values] == list(where):
                 self.most[name] = min(size, self.most.get(name, size))
                 return name
-        raise DiffersError("a constant has another size")
+        raise DiffersError("the size of a constant follows from no size of the inputs")
 
 
 def _identity(array: Any) -> Any:

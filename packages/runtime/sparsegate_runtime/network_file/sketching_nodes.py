@@ -40,7 +40,7 @@ def _constant(made: Any, nodes: Sequence[n.Constant]) -> Record | None:
     value = largest.value
     dims = range(value.ndim)
     if any(node.value.ndim != value.ndim for node in nodes):
-        raise DiffersError("a constant has other dimensions")
+        raise DiffersError("a constant has different numbers of dimensions")
     where = {dim: [node.shape[dim] for node in nodes] for dim in dims}
     cuts, repeats = [], []
     for dim, sizes in where.items():
@@ -73,7 +73,7 @@ def _check_prefix(value: Any, nodes: Sequence[n.Constant]) -> None:
     for node in nodes:
         part = value[tuple(slice(size) for size in node.shape)]
         if not np.array_equal(np.broadcast_to(part, node.shape), node.value, equal_nan=True):
-            raise DiffersError("a constant has other values")
+            raise DiffersError("a constant has different values")
 
 
 def _layer(made: Any, nodes: Sequence[Any]) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def _transposed(made: Any, nodes: Sequence[n.TransposedConv]) -> Record:
         for node in nodes
     }
     if len(extra) > 1:
-        raise DiffersError("the output of a transposed convolution has another size")
+        raise DiffersError("a transposed convolution pads its output differently")
     fields = {**given, "groups": (given["groups"],), "extra": extra.pop()}
     return Record("transposed conv", fields={**fields, **_layer(made, nodes)})
 
@@ -225,7 +225,7 @@ def _rule(made: Any, nodes: Sequence[n.Upsample], axis: int) -> Rule:
             ):
                 return Rule(rule, scale)
     if len(set(sizes)) > 1:
-        raise DiffersError("an image is resized in another way")
+        raise DiffersError("an image is resized differently")
     title = made.title(nodes[0])
     types = (np.int32, np.int32, np.float32)
     names = ("first", "second", "share")

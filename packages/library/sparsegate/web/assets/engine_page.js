@@ -88,7 +88,7 @@ function takePictures(look) {
     try {
       look(await createImageBitmap(file));
     } catch {
-      says.textContent = `${file.name} is no picture that this browser can show.`;
+      says.textContent = `${file.name} cannot be shown as a picture by this browser.`;
     }
   };
   document.getElementById("file").addEventListener("change", ({ target }) => target.files[0] && open(target.files[0]));
@@ -98,7 +98,7 @@ function takePictures(look) {
     if (event.dataTransfer.files[0]) open(event.dataTransfer.files[0]);
   });
   camera.hidden = !navigator.mediaDevices?.getUserMedia;
-  camera.addEventListener("click", () => film(look).catch(() => (says.textContent = "There is no camera, or it may not be used.")));
+  camera.addEventListener("click", () => film(look).catch(() => (says.textContent = "The camera is missing, or this page may not use it.")));
 }
 
 // The camera's pictures, one after another.

@@ -8,16 +8,16 @@ export interface Signature {
   readonly shape: readonly number[];
 }
 
-/** Elements in the usual order, the last dimension fastest. */
+/** Elements in row-major order: the last dimension changes fastest. */
 export type Elements = Float32Array | BigInt64Array | Uint8Array;
 
-/** A result of a network. */
+/** An output of a network. */
 export interface Tensor {
   readonly data: Elements;
   readonly shape: readonly number[];
 }
 
-/** The compiled engine, its bytes, or an answer of `fetch` that has them. */
+/** The compiled engine, its bytes, or a response of `fetch` with its bytes. */
 export type Engine = WebAssembly.Module | ArrayBuffer | ArrayBufferView | Response;
 
 /** A network that is ready to run. */
@@ -29,7 +29,7 @@ export class Network {
    *
    * @param image - the bytes of the image; they are copied
    * @param engine - the engine; by default `sparsegate.wasm` from the folder of this module
-   * @throws Error - the image is damaged, no image, or of a newer version
+   * @throws Error - the bytes are not an image, or the image is damaged or of a newer version
    */
   static load(image: ArrayBuffer | ArrayBufferView, engine?: Engine): Promise<Network>;
 
@@ -40,7 +40,7 @@ export class Network {
    * Computes the outputs, by name.
    *
    * @param inputs - the elements of every input, by name, or in order
-   * @throws Error - an input is missing, of another type or length, or has an index outside of its table
+   * @throws Error - an input is missing, has another type or length, or has an index outside of its table
    */
   run(inputs: Readonly<Record<string, Elements>> | readonly Elements[]): Record<string, Tensor>;
 }
