@@ -49,6 +49,7 @@ def test_a_mapping_is_an_object_or_the_list_of_its_pairs(share):
     [
         ({"parts": [], "share": {"a": "x"}}, "share: expected a number or an object, got"),
         ({"parts": [], "share": [["a"]]}, "share: expected a number or an object, got"),
+        ({"parts": [], "counts": []}, r"counts: expected an object, got \[\]"),
         (None, "expected an object, got null"),
         ({}, "parts: missing"),
         ({"parts": [{"size": 1.5}]}, r"parts\[0\].size: expected a whole number, got 1.5"),

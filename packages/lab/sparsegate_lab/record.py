@@ -76,6 +76,8 @@ class Epoch:
     """Variance of one element of a drawn mask, averaged over the gates."""
     gates: tuple[int, ...] = ()
     """Histogram of the gates: 32 equal bins of [0, 1]; empty if the model has no gates."""
+    layers: dict[str, int] = dataclasses.field(default_factory=dict)
+    """Weights of every gated layer that would remain; empty if the model has no gates."""
 
     @classmethod
     def from_json(cls, value: Any, field: str = "") -> Epoch:

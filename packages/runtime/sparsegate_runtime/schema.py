@@ -69,7 +69,8 @@ def parse(kind: Any, value: Any, field: str = "") -> Any:
     if origin is tuple:
         return _parse_tuple(inner, value, field)
     if origin in (dict, Mapping):
-        return _parse_mapping(inner, value, field)
+        # The order of a Mapping counts, and a list of pairs keeps it in every program.
+        return _parse_mapping(inner, value, field, pairs=origin is Mapping)
     return _parse_plain(kind, value, field)
 
 
@@ -143,11 +144,13 @@ def _is_plain(value: Any) -> bool:
     return kind is float or kind is bool or (kind is str and value.isascii())
 
 
-def _parse_mapping(kinds: tuple[Any, ...], value: Any, field: str) -> dict[Any, Any]:
-    """An object, or the list of its pairs, which says their order."""
-    if isinstance(value, list):
-        pairs = [_parse_tuple(kinds, each, f"{field}[{place}]") for place, each in enumerate(value)]
-        return dict(pairs)  # type: ignore[arg-type]
+def _parse_mapping(
+    kinds: tuple[Any, ...], value: Any, field: str, *, pairs: bool
+) -> dict[Any, Any]:
+    """An object, or the list of its pairs if that is allowed."""
+    if pairs and isinstance(value, list):
+        items = [_parse_tuple(kinds, each, f"{field}[{place}]") for place, each in enumerate(value)]
+        return dict(items)  # type: ignore[arg-type]
     if not isinstance(value, dict):
         _refuse(field, "an object", value)
     for name in value:

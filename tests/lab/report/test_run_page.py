@@ -72,6 +72,20 @@ def test_the_slider_stops_at_the_start_and_at_every_epoch(record):
     assert moments[1]["loss"] != moments[2]["loss"]
 
 
+def test_the_weights_of_every_layer_are_shown_for_every_epoch(record):
+    assert "Weights kept in every layer" not in run_page(record, VIEW, BASELINE)
+    counts = ({"fc1.weight": 1234, "<b>": 20}, {"fc1.weight": 5, "<b>": 1})
+    epochs = tuple(
+        dataclasses.replace(epoch, layers=each)
+        for epoch, each in zip(record.epochs, counts, strict=True)
+    )
+    page = run_page(dataclasses.replace(record, epochs=epochs), VIEW, BASELINE)
+    table = page[page.index("Weights kept in every layer") :]
+    assert "&lt;b&gt;" in table
+    assert "1,234" in table
+    assert "<b>" not in table
+
+
 def test_long_flags_that_repeat_a_run_are_folded_away(record):
     flags = "--target.path 1 2 3 repeats the run closely"
     page = run_page(dataclasses.replace(record, notes=("a remark", flags)), VIEW, BASELINE)

@@ -33,6 +33,7 @@ def time_section(record: Record) -> Html:
         folded(
             "All epochs as a table", html_table("Every epoch of training", HEADS, _rows(record))
         ),
+        _layers(record),
         data_block("moments", moments),
     )
 
@@ -136,6 +137,21 @@ def _figure(title: str, note: str, chart: Html) -> Html:
     return element(
         "figure", element("figcaption", title, element("span", note, class_="quiet")), chart
     )
+
+
+def _layers(record: Record) -> Html:
+    """A table of the weights that every gated layer keeps after every epoch."""
+    counted = [epoch for epoch in record.epochs if epoch.layers]
+    if not counted:
+        return element("span")
+    names = list(counted[0].layers)
+    heads = [Head("epoch"), *(Head(name, "n") for name in names)]
+    rows = [
+        (str(epoch.epoch), *(f"{epoch.layers.get(name, 0):,}" for name in names))
+        for epoch in counted
+    ]
+    about = "Weights kept in every layer after every epoch"
+    return folded("Weights kept in every layer", html_table(about, heads, rows))
 
 
 def _rows(record: Record) -> list[tuple[str, ...]]:

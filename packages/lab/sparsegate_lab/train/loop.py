@@ -138,6 +138,7 @@ class Loop:
             keep=reading.keep,
             variance=reading.variance,
             gates=reading.histogram,
+            layers=dict(reading.kept),
         )
 
     def _read_gates(self) -> Reading | None:

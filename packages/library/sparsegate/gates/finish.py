@@ -110,7 +110,7 @@ def _report(gates: list[Gate]) -> None:
 def _has_moved(gate: Gate) -> bool:
     """Whether an optimiser has moved a gate."""
     movable = gate.gate.requires_grad or gate.whole
-    if not movable or not (gate.moved or gate.is_loaded()) or gate.gate.numel() == 0:
+    if not movable or not (gate.moved or gate.differs_from_start()) or gate.gate.numel() == 0:
         return False
     return bool(gate.gate.min() != gate.gate.max())
 

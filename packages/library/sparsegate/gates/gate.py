@@ -59,7 +59,11 @@ class Gate(nn.Module):
 
     def is_loaded(self) -> bool:
         """Whether other gates than the first were loaded, and no optimiser has moved them since."""
-        if self.moved or not self.loaded or self.first_sum is None:
+        return not self.moved and self.loaded and self.differs_from_start()
+
+    def differs_from_start(self) -> bool:
+        """Whether the gates have another sum than at first; False if that is unknown."""
+        if self.first_sum is None:
             return False
         now = float(whole(self.gate.detach().sum(dtype=torch.float64)))
         return abs(now - self.first_sum) > ROUNDING * max(1.0, abs(self.first_sum))
