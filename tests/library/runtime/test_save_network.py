@@ -195,7 +195,10 @@ def test_large_integers_are_compared_exactly(tmp_path):
         def forward(self, x, ids):
             return self.layer(x) * (ids != 7) * (ids < 16_000_000)
 
-    x, ids = torch.ones(2, 4), torch.tensor([[7, 2**24 + 1, 2**40, -(2**40)], [8, 6, 16_000_000, 0]])
+    x, ids = (
+        torch.ones(2, 4),
+        torch.tensor([[7, 2**24 + 1, 2**40, -(2**40)], [8, 6, 16_000_000, 0]]),
+    )
     model = Marks()
     sg.save_network(model, (x, ids), tmp_path / "net.sgn")
     found = Network.load(tmp_path / "net.sgn")(x.numpy(), ids.numpy())

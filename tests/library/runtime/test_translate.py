@@ -36,9 +36,14 @@ CASES = {
     "tile": on_tokens(lambda a, x: a.tile(2)),
     "einsum": on_tokens(lambda a, x: torch.einsum("bid,bjd->bij", a, x), outputs=16),
     "einsum of heads": on_tokens(
-        lambda a, x: torch.einsum("bihd,bjhd->bhij", a.unflatten(2, (4, 4)), x.unflatten(2, (4, 4))), outputs=16
+        lambda a, x: torch.einsum(
+            "bihd,bjhd->bhij", a.unflatten(2, (4, 4)), x.unflatten(2, (4, 4))
+        ),
+        outputs=16,
     ),
-    "einsum in another order": on_tokens(lambda a, x: torch.einsum("bid,bjd->jbi", a, x), outputs=16),
+    "einsum in another order": on_tokens(
+        lambda a, x: torch.einsum("bid,bjd->jbi", a, x), outputs=16
+    ),
     "pool rounded up": on_images(lambda a: F.max_pool2d(a, 3, 2, 1, ceil_mode=True), (4, 12, 15)),
     "largest of all": on_images(lambda a: F.adaptive_max_pool2d(a, 1)),
     "reflected": padded("reflect"),
@@ -65,7 +70,8 @@ CASES = {
     "largest of a dimension": on_tokens(lambda a, x: a.max(1).values),
     "smallest of a dimension": on_tokens(lambda a, x: a.min(2, keepdim=True)[0]),
     "masked scores": on_tokens(
-        lambda a, x: (a @ x.mT).masked_fill(~tokens_of(x.shape[1]), float("-inf")).softmax(-1), outputs=16
+        lambda a, x: (a @ x.mT).masked_fill(~tokens_of(x.shape[1]), float("-inf")).softmax(-1),
+        outputs=16,
     ),
     "scores chosen": on_tokens(
         lambda a, x: torch.where(tokens_of(x.shape[1]), a @ x.mT, -1e4).softmax(-1), outputs=16
@@ -79,7 +85,9 @@ CASES = {
     "upper triangle": on_tokens(lambda a, x: (a @ x.mT).triu(), outputs=16),
     "some positions": on_tokens(lambda a, x: a[:, torch.tensor([0, 3, 4, 9, 3])]),
     "some features": on_tokens(lambda a, x: a.index_select(2, torch.tensor([7, 0, 1]))),
-    "products and a sum": on_tokens(lambda a, x: torch.baddbmm(x @ x.mT, a, x.mT, alpha=0.5), outputs=16),
+    "products and a sum": on_tokens(
+        lambda a, x: torch.baddbmm(x @ x.mT, a, x.mT, alpha=0.5), outputs=16
+    ),
     "product and a sum": on_tokens(lambda a, x: torch.addcmul(x, a, x, value=0.5), outputs=16),
     "between two": on_tokens(lambda a, x: torch.lerp(x, a, 0.3), outputs=16),
     "twice taken away": on_tokens(lambda a, x: torch.sub(x, a, alpha=2), outputs=16),

@@ -257,10 +257,6 @@ def _recurrent(made: Any, nodes: Sequence[n.Recurrent]) -> Record:
     )
 
 
-def _cast(made: Any, nodes: Sequence[n.Cast]) -> Record:
-    return Record("cast")
-
-
 RULES: dict[type[n.Node], Any] = {
     n.Input: _input,
     n.Constant: _constant,
@@ -284,5 +280,5 @@ RULES: dict[type[n.Node], Any] = {
     n.Upsample: _resize,
     n.Embedding: _embedding,
     n.Recurrent: _recurrent,
-    n.Cast: _cast,
+    n.Cast: lambda _, __: Record("cast"),
 }
