@@ -13,7 +13,7 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints
 
 .PHONY: demo test test-random test-seeds test-slow test-browser check docs sanitize wasm torture bench clean
 
-demo: $(VENV)/.ready ## train a sparse LeNet-5 on MNIST (six or seven minutes on two cores)
+demo: $(VENV)/.ready ## train a sparse LeNet-5 on MNIST (three minutes on two cores)
 	$(BIN)/sparsegate train lenet5-demo
 
 test: $(VENV)/.ready-dev ## the fast tests: no network, no GPU

@@ -113,7 +113,9 @@ def repeated(found: list[Module]) -> tuple[dict[str, list[str]], dict[str, list[
         for node in module.tree.body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 classes[node.name].append(module.name)
-    return tuple({name: at for name, at in each.items() if len(at) > 1} for each in (classes, stems))  # type: ignore[return-value]
+    return tuple(
+        {name: at for name, at in each.items() if len(at) > 1} for each in (classes, stems)
+    )  # type: ignore[return-value]
 
 
 def packed_calls(tree: ast.AST) -> int:

@@ -124,7 +124,7 @@ class Motion(NamedTuple):
         return self.shifts[index] if self.shifts else self.shift
 
 
-class Plan(abc.ABC):
+class GatePlan(abc.ABC):
     """CONTRACT: decides at every step of an optimiser how gates move."""
 
     @abc.abstractmethod
@@ -142,7 +142,7 @@ class Plan(abc.ABC):
         """Restores what `state` returned."""
 
 
-class PenaltyPlan(Plan):
+class PenaltyPlan(GatePlan):
     """Gates pay a fixed penalty, multiplied by the optimiser's price factor."""
 
     def __init__(self, penalty: Penalty, sizes: Sequence[int]) -> None:

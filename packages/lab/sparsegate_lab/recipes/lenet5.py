@@ -15,8 +15,9 @@ from sparsegate_lab.train import Run
 
 
 def demo() -> Run[LearnedGates]:
-    """About a hundred times fewer weights, in minutes on two cores."""
-    return Run(epochs=40, method=LearnedGates(penalty=Penalty(count=4.0)))
+    """A hundred times fewer weights, in a minute or two on two cores."""
+    # 4 305 = 430 500 / 100.
+    return Run(epochs=16, lr=0.05, method=LearnedGates(target=Target(weights=4305)))
 
 
 def method1() -> Run[LearnedGates]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-
 from sparsegate.text_table import Row
 from sparsegate_lab.record import Record
 from sparsegate_lab.study import Study
@@ -29,18 +26,6 @@ def frontier_table(study: Study) -> list[Row]:
     ordered = sorted(study.records, key=lambda record: record.kept)
     heads = ("target", *HEADS[1:]) if any(map(_target, ordered)) else HEADS
     return [heads, *(_row(record, record.name in best) for record in ordered)]
-
-
-def comma_separated(rows: list[Row]) -> str:
-    """Rows as CSV.
-
-    >>> print(comma_separated([("a", "b"), ("1", "2,5")]), end="")
-    a,b
-    1,"2,5"
-    """
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue()
 
 
 def _row(record: Record, is_best: bool) -> Row:

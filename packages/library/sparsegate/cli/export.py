@@ -21,7 +21,7 @@ from sparsegate_runtime.registry import Registry
 from .arguments import SOURCE, Parser
 from .python_model import ABOUT as PYTHON
 from .python_model import open_python
-from .source import Inputs, known_model, open_source
+from .source import ExampleInputs, known_model, open_source
 
 ABOUT = (
     "Writes a network for programs without PyTorch: C code, an ONNX file with sparse weights, or "
@@ -79,7 +79,7 @@ def _show(written: ExportResult) -> None:
     print(written.command)
 
 
-def _page(model: nn.Module, target: Path, inputs: Inputs, why: ValueError) -> ExportResult:
+def _page(model: nn.Module, target: Path, inputs: ExampleInputs, why: ValueError) -> ExportResult:
     """A page by the engine, for a network that the page with the drawing pad cannot run."""
     example = inputs.examples[:1]
     written = to_web_page(model, target, example=example, normalise=inputs.normalise)

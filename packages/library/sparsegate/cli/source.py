@@ -43,7 +43,7 @@ class AccuracyCheck(abc.ABC):
 
 
 @dataclass(frozen=True)
-class Inputs:
+class ExampleInputs:
     """Inputs of the kind that a network was trained on."""
 
     examples: Tensor
@@ -66,7 +66,7 @@ class Source:
     """The shape of one input, without the batch dimension."""
     why_no_model: str = ""
     """Why there is no model."""
-    inputs: Callable[[], Inputs] | None = None
+    inputs: Callable[[], ExampleInputs] | None = None
     """Loads inputs from the network's data."""
     check: Callable[[], AccuracyCheck] | None = None
     """Loads the data to measure accuracy with; None if nobody knows how it was trained."""

@@ -15,7 +15,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from sparsegate.gates import OPEN_ABOVE, Mover, check_finite_gates, require_gates
-from sparsegate.price import Penalty, PenaltyPlan, Plan
+from sparsegate.price import GatePlan, Penalty, PenaltyPlan
 from sparsegate.sharded import local, whole
 from sparsegate.target import Found, GroupedPlan, Target, TargetPlan, target_plan
 
@@ -30,7 +30,7 @@ Closure = Callable[[], Any]
 class GateOptimizer(Optimizer, abc.ABC):
     """An optimiser whose gates follow a plan: a fixed penalty, or a target that finds the price."""
 
-    plan: Plan
+    plan: GatePlan
     moves_gates = True
     _steps_since_check = 0
     _begun = False

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from sparsegate.gates import require_gates
-from sparsegate.price import Moment, Penalty, Plan
+from sparsegate.price import GatePlan, Moment, Penalty
 from sparsegate.sharded import local
 from sparsegate.target import Target
 
@@ -95,7 +95,7 @@ def check_gates(model: nn.Module, lr: float | None, momentum: float) -> None:
 
 
 def step_gate_group(
-    group: dict[str, Any], state: MutableMapping[Tensor, dict[str, Any]], plan: Plan
+    group: dict[str, Any], state: MutableMapping[Tensor, dict[str, Any]], plan: GatePlan
 ) -> None:
     """Moves the gates of a parameter group once, as their plan says."""
     params: list[Tensor] = group["params"]

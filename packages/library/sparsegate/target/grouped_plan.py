@@ -10,13 +10,13 @@ from typing import Any
 from torch import Tensor, nn
 
 from sparsegate.gates import require_gates
-from sparsegate.price import Moment, Motion, Plan, Slope
+from sparsegate.price import GatePlan, Moment, Motion, Slope
 
 from .plan import TargetPlan, check_same_target, settings_of
 from .target import Found, Target
 
 
-class GroupedPlan(Plan):
+class GroupedPlan(GatePlan):
     """Moves the gates of every group of layers by a plan of its own.
 
     Args:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from sparsegate.gates import ClosedLayer, graded_
-from sparsegate.price import Moment, Motion, Plan, Slope
+from sparsegate.price import GatePlan, Moment, Motion, Slope
 from sparsegate.schedule import cosine, ramp
 from sparsegate.sharded import local, whole
 
@@ -43,7 +43,7 @@ INTERVAL = 10  # steps between two changes of the price; fewer in short training
 RUNNING = ("_grad_sum", "_num_measured", "_price", "_level", "_price_sum", "_distance_sum")
 
 
-class TargetPlan(Plan):
+class TargetPlan(GatePlan):
     """Knows where a training with a target stands, and moves the price.
 
     The price is a dual variable. Every few steps, a bisection on the gates finds how far all of
