@@ -1,4 +1,4 @@
-"""ACDC: cascades from the start, whose diagonals have an optimiser of their own."""
+"""ACDC: cascades from the start, whose diagonals have an optimizer of their own."""
 
 import pytest
 import torch

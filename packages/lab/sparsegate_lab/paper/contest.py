@@ -75,7 +75,7 @@ def standing(gates: Contestant | None, other: Contestant) -> str:
     return f"{word} ({difference:+.2f}, with {gates.kept.mean:,.0f})"
 
 
-LOWEST = 98.35  # per cent; all that is printed or measured so far is above
+LOWEST = 98.35  # percent; all that is printed or measured so far is above
 FEW = 12_000  # parameters; with fewer there is room for names
 CROWD, END = 30_000, 200_000
 

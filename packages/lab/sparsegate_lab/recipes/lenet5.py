@@ -11,7 +11,7 @@ from sparsegate_lab.train import Run
 # ramp and freeze.
 # Differs from the paper: 1. its prices (0.001, 0.05) and (0.01, 0.1) are factors of plain sums on a
 # scale it does not state; ours are means over all gates. 2. images are shifted by up to two pixels.
-# 3. it gives no optimiser.
+# 3. it gives no optimizer.
 
 
 def demo() -> Run[LearnedGates]:

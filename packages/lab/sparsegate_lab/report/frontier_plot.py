@@ -19,7 +19,7 @@ def plot_frontier(study: Study, path: Path) -> list[Path]:
         kept, test = zip(*((each.kept, each.test) for each in best), strict=True)
         axes.plot(kept, test, "o-", color="black", label="best by validation")
         axes.set(
-            xscale="log", xlabel="weights", ylabel="test accuracy in per cent", title=study.title
+            xscale="log", xlabel="weights", ylabel="test accuracy in percent", title=study.title
         )
         axes.grid(visible=True, alpha=0.3)
         axes.legend(loc="lower right")

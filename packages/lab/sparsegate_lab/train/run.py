@@ -84,10 +84,10 @@ class Run(Generic[AnyMethod]):
     """Train on random crops of at least this fraction of the area; 0: on whole images."""
 
     jitter: float = 0.0
-    """Change brightness, contrast and colour of training images by up to this fraction."""
+    """Change brightness, contrast and color of training images by up to this fraction."""
 
     erase: int = 0
-    """Side in pixels of a grey square that covers a part of every training image; 0: none."""
+    """Side in pixels of a gray square that covers a part of every training image; 0: none."""
 
     normalise: Literal["data", "imagenet"] = "data"
     """Normalise by mean and deviation of the training images, or of ImageNet."""

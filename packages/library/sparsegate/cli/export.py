@@ -176,7 +176,7 @@ def _parser() -> Parser:
     parser.add_model()
     parser.add_argument(
         "--data",
-        help="the data that the network was trained on, for normalisation and int8 scales "
+        help="the data that the network was trained on, for normalization and int8 scales "
         "(default: the run's own; mnist for a file without a run)",
     )
     return parser

@@ -47,7 +47,7 @@ class ExampleInputs:
     """Inputs of the kind that a network was trained on."""
 
     examples: Tensor
-    """Some hundred normalised inputs."""
+    """Some hundred normalized inputs."""
     normalise: Normalise
     """How bytes become these inputs."""
 

@@ -208,7 +208,7 @@ def _norm(node: Norm, layers: list[Layer]) -> list[Layer]:
     scale, shift = node.scale_and_shift()
     if len(scale) != _channels_before(node):
         raise ValueError(
-            f"{node.path} normalises {len(scale)} positions of flattened images, each by itself, "
+            f"{node.path} normalizes {len(scale)} positions of flattened images, each by itself, "
             "which cannot be exported; put a norm of channels before the flattening"
         )
     last = layers[-1] if layers else None

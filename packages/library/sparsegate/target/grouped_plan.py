@@ -131,7 +131,7 @@ def _groups(names: Sequence[str], target: Target) -> dict[str, list[str]]:
 
 
 def _part(moment: Moment, places: Sequence[int]) -> Moment:
-    """What an optimiser reports, for the gates of one group."""
+    """What an optimizer reports, for the gates of one group."""
 
     def gradients() -> list[Tensor | None]:
         all_of_them = moment.gradients()

@@ -56,7 +56,7 @@ class TargetPlan(GatePlan):
         model: The gated model.
         target: What training should end on.
         steps: The number of steps of the whole training.
-        judge: Returns the model's validation accuracy in per cent; only `max_drop` needs it.
+        judge: Returns the model's validation accuracy in percent; only `max_drop` needs it.
         momentum: The gates' momentum.
         names: The gated weights that the plan moves; all unless given.
     """
@@ -330,7 +330,7 @@ def check_same_target(state: dict[str, Any], target: Target, steps: int) -> None
     ]
     if changed:
         raise ValueError(
-            f"the saved optimiser had another target: {', '.join(changed)}; build this one "
+            f"the saved optimizer had another target: {', '.join(changed)}; build this one "
             "with the target= and steps= of the saved one"
         )
 

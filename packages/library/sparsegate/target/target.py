@@ -110,7 +110,7 @@ class Target:
             self.max_drop is not None and 0 < self.baseline <= 100
         ):
             raise ValueError(
-                f"baseline is an accuracy in per cent for max_drop, got {self.baseline} "
+                f"baseline is an accuracy in percent for max_drop, got {self.baseline} "
                 f"with {asked}"
             )
         self._check_way()

@@ -32,7 +32,7 @@ class GatesView(View):
 
     Args:
         model: The gated model.
-        judge: Returns the model's validation accuracy in per cent.
+        judge: Returns the model's validation accuracy in percent.
         names: The gated weights to look at; all unless given.
     """
 
@@ -96,7 +96,7 @@ class GatesView(View):
         if self._judge is None:
             raise ValueError(
                 "max_drop needs judge=, a function that returns the model's validation accuracy "
-                "in per cent, the same on every process"
+                "in percent, the same on every process"
             )
         return float(self._judge())
 

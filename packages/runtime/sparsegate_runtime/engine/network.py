@@ -152,7 +152,7 @@ class Pad(Node):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LayerNorm(Node):
-    """Normalisation over the last dimension."""
+    """Normalization over the last dimension."""
 
     weight: Array | None = field(repr=False)
     bias: Array | None = field(repr=False)
@@ -162,7 +162,7 @@ class LayerNorm(Node):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GroupNorm(Node):
-    """Normalisation over groups of channels of an image [batch, channels, height, width]."""
+    """Normalization over groups of channels of an image [batch, channels, height, width]."""
 
     weight: Array | None = field(repr=False)
     bias: Array | None = field(repr=False)

@@ -117,8 +117,8 @@ def _dialect(dtype: Dtype, stages: list[Stage], images: Tensor) -> Dialect:
 def _main(name: str, network: LayerList, normalise: Normalise) -> str:
     if isinstance(normalise.mean, tuple) or isinstance(normalise.spread, tuple):
         raise ValueError(
-            "C code takes grey images: expected one mean and one spread to normalise by, got "
-            f"{normalise}, which is for images in colours"
+            "C code takes gray images: expected one mean and one spread to normalise by, got "
+            f"{normalise}, which is for images in colors"
         )
     words = {
         "inputs": prod(network.image),

@@ -16,7 +16,7 @@ MAX_HELD = 12  # vectors of one image in registers, which share each weight that
 
 @dataclass(frozen=True)
 class Vector:
-    """Neighbouring outputs in a row of one image: how many, and the first."""
+    """Neighboring outputs in a row of one image: how many, and the first."""
 
     lanes: int
     start: int
@@ -55,7 +55,7 @@ def _panel_unit(
 
 
 def conv_one(name: str, stage: Stage, arithmetic: RowArithmetic) -> str:
-    """Functions for one image, where a vector holds neighbouring outputs of a row."""
+    """Functions for one image, where a vector holds neighboring outputs of a row."""
     layer = _conv(stage)
     width = _row_width(stage.out[2] * layer.tile, layer.tile)
     vectors = _vectors(width) if layer.stride[1] == 1 else [Vector(1, at) for at in range(width)]

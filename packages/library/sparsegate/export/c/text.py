@@ -40,7 +40,7 @@ class Arithmetic(ABC):
 
 
 class RowArithmetic(Arithmetic):
-    """Arithmetic that also has vectors of neighbouring pixels of one image."""
+    """Arithmetic that also has vectors of neighboring pixels of one image."""
 
     @abstractmethod
     def put_row(self, address: str, row: str, count: int, tile: int, unit: OutputUnit) -> str:
