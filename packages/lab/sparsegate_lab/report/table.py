@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from sparsegate.text_table import Row, markdown
 from sparsegate_lab.record import Record
@@ -25,6 +25,7 @@ STUDY_HEADS: Row = (
 )
 
 
+@runtime_checkable
 class Savable(Protocol):
     """What can be written to a JSON file."""
 
