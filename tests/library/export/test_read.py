@@ -119,7 +119,7 @@ def test_the_model_stays_as_it_is():
         (nn.Sequential(nn.Conv2d(1, 2, 2, padding="same")), "pads one side more"),
         (nn.Sequential(nn.Conv2d(1, 2, 3), nn.Linear(6, 2)), "flatten what it reads"),
         (Calls(lambda x: x.view(4, -1)), "only flattening"),
-        (Calls(lambda x: F.dropout(x, training=True)), "drops in eval"),
+        (Calls(lambda x: F.dropout(x, training=True)), "active in eval mode"),
         (nn.Sequential(nn.BatchNorm2d(1, track_running_stats=False)), "no running statistics"),
         (nn.Sequential(nn.AdaptiveAvgPool2d(3)), "windows of unequal size"),
         (nn.Sequential(nn.AvgPool2d(2, divisor_override=3)), "overrides the divisor"),

@@ -70,7 +70,7 @@ def test_a_target_without_a_wish_is_false():
 
 @pytest.mark.parametrize(("sparsity", "keep"), [(0.9, "0.1"), (0.995, "0.005")])
 def test_who_asks_for_a_sparsity_is_told_what_to_keep(sparsity, keep):
-    with pytest.raises(TypeError, match=f"a target has no sparsity.* write keep={keep}$"):
+    with pytest.raises(TypeError, match=f"Target takes the fraction to keep.* write keep={keep}$"):
         Target(sparsity=sparsity)
 
 

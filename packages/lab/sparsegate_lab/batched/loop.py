@@ -181,13 +181,9 @@ class ManyLoop:
 def _check_teacher(members: Sequence[Member], opinion: Opinion | None) -> None:
     asked = any(member.share for member in members)
     if asked and opinion is None:
-        raise ValueError(
-            "a member has a share of a teacher's opinion, but there is no teacher; pass one"
-        )
+        raise ValueError("Member.share needs a teacher, got none; pass teacher=")
     if opinion is not None and not asked:
-        raise ValueError(
-            "there is a teacher, but no member has a share of its opinion; set Member.share"
-        )
+        raise ValueError("a teacher was given, but Member.share is 0 for every member; set it")
     if (
         opinion is not None
         and (widest := max(member.run.shift for member in members)) > opinion.pixels

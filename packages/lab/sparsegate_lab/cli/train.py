@@ -200,7 +200,7 @@ def name_first(argv: list[str], known: list[str]) -> tuple[str, list[str]]:
     if argv and not argv[0].startswith("-"):
         return argv[0], argv[1:]
     if not {"-h", "--help"} & set(argv):
-        raise ValueError(f"say what to train: {', '.join(known)}")
+        raise ValueError(f"pass the name of a recipe or a model: {', '.join(known)}")
     return "", argv
 
 

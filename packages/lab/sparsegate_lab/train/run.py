@@ -90,7 +90,7 @@ class Run(Generic[AnyMethod]):
     """Side in pixels of a gray square that covers a part of every training image; 0: none."""
 
     normalise: Literal["data", "imagenet"] = "data"
-    """Normalise by mean and deviation of the training images, or of ImageNet."""
+    """Normalize by mean and deviation of the training images, or of ImageNet."""
 
     stored_size: int = 256
     """Side in pixels of the squares in which photographs are cached."""

@@ -25,7 +25,7 @@ from .source import ExampleInputs, known_model, open_source
 
 ABOUT = (
     "Writes a network for programs without PyTorch: C code, an ONNX file with sparse weights, or "
-    "an HTML page that runs it on what a person draws, on pictures, or on numbers."
+    "an HTML page that runs it on drawings, pictures or numbers."
 )
 
 EXPORTS: Registry[Mapping[Dtype, Exporter]] = Registry(
@@ -83,7 +83,7 @@ def _page(model: nn.Module, target: Path, inputs: ExampleInputs, why: ValueError
     """A page by the engine, for a network that the page with the drawing pad cannot run."""
     example = inputs.examples[:1]
     written = to_web_page(model, target, example=example, normalise=inputs.normalise)
-    print(f"the page takes files in place of drawings: {why}")
+    print(f"the page takes files, not drawings: {why}")
     return written
 
 
@@ -137,7 +137,10 @@ def _loaded(path: Path) -> Tensor:
 def _parser() -> Parser:
     parser = Parser("export", ABOUT)
     parser.add_argument(
-        "source", type=Path, metavar="SOURCE", help=f"{SOURCE}; for --to web also {PYTHON}"
+        "source",
+        type=Path,
+        metavar="SOURCE",
+        help=f"{SOURCE}; for --to c and --to web also {PYTHON}",
     )
     parser.add_argument(
         "target",
@@ -163,7 +166,7 @@ def _parser() -> Parser:
         "--calibrate",
         type=Path,
         metavar="FILE.npy",
-        help="with --dtype int8: typical inputs that the scales are chosen by "
+        help="with --dtype int8: typical inputs, by which the scales are chosen "
         "(default: some hundred inputs of --data)",
     )
     parser.add_argument(

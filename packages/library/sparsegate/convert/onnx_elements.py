@@ -196,7 +196,7 @@ def _slice(made: OnnxReading, operation: OnnxOperation) -> Value:
         dim = axis % len(read.shape)
         places = range(read.shape[dim])[slice(start, end, step)]
         if step < 1 or not len(places):
-            raise operation.refused("it goes backwards, or chooses nothing")
+            raise operation.refused("its step is negative, or it selects nothing")
         if len(places) == read.shape[dim]:
             continue
         shape = tuple(len(places) if d == dim else size for d, size in enumerate(read.shape))

@@ -142,7 +142,9 @@ def _transposed(made: OnnxReading, operation: OnnxOperation) -> Value:
 def _gemm(made: OnnxReading, operation: OnnxOperation) -> Value:
     weight = made.array(operation, 1)
     if weight is None or operation.get("transA", 0) or operation.get("alpha", 1.0) != 1.0:
-        raise operation.refused("expected a matrix that is not scaled, and an input as it is")
+        raise operation.refused(
+            "expected a constant matrix, alpha 1, and an input that is not transposed"
+        )
     matrix = weight if operation.get("transB", 0) else weight.T
     bias = made.array(operation, 2)
     if bias is not None:
@@ -243,7 +245,7 @@ def _resize(made: OnnxReading, operation: OnnxOperation) -> Value:
     dims = _dims(operation, read)
     target = _target(made, operation, read)
     if tuple(target[:2]) != read.shape[:2]:
-        raise operation.refused("it resizes images or channels")
+        raise operation.refused("it resizes the batch or the channels")
     axes = [
         _sources(operation, size, wanted)
         for size, wanted in zip(_images(read.shape)[2:], _images(tuple(target))[2:], strict=True)

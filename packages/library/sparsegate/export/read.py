@@ -107,8 +107,8 @@ def _check_is_chain(graph: Graph) -> None:
             raise ValueError("only networks with one input can be exported, got several")
         if set(node.inputs) != {before}:
             raise ValueError(
-                f"only chains of operations can be exported, and {node.name} does not read just "
-                "the one before it"
+                f"only chains of operations can be exported, and {node.name} reads something else "
+                "than the one before it"
             )
     if graph.outputs != (graph.nodes[-1],):
         raise ValueError("only networks with one output, the last result, can be exported")
@@ -139,7 +139,9 @@ def _reader(node: Node) -> Reader:
 def _refuse(node: Node, layers: list[Layer]) -> list[Layer]:  # noqa: ARG001
     function = node.function if isinstance(node, Other | Pointwise) else type(node).__name__
     if function == "dropout":
-        raise ValueError(f"{node.name} drops in eval as well, which cannot be exported")
+        raise ValueError(
+            f"{node.name} is a dropout that is active in eval mode, which cannot be exported"
+        )
     if function == "batch_norm":
         raise ValueError(
             f"{node.path} has no running statistics, so it depends on the batch, which cannot be "

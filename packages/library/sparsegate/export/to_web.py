@@ -1,4 +1,4 @@
-"""`to_web`: writes a small network as a page that runs it on what a person draws."""
+"""`to_web`: writes a small network as a page that runs it on drawings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def to_web(
     max_weights: int = MAX_WEIGHTS,
     normalise: Normalise = UNIT_RANGE,
 ) -> ExportResult:
-    """Writes a small network as one HTML file that runs it, offline, on what a person draws.
+    """Writes a small network as one HTML file that runs it on drawings, without a server.
 
     >>> import tempfile, torch
     >>> model = nn.Sequential(nn.Flatten(), nn.Linear(16, 10))

@@ -51,7 +51,9 @@ def read_tflite(path: Path, *, limit: int | None = None) -> dict[str, Tensor]:
     """
     content = path.read_bytes()
     if content[4:8] != IDENTIFIER:
-        raise ValueError(f"{path} is not a TensorFlow Lite file: it does not say {IDENTIFIER!r}")
+        raise ValueError(
+            f"{path} is not a TensorFlow Lite file: it has no identifier {IDENTIFIER!r}"
+        )
     model = _model(path, content)
     try:
         constants = _constants(model, len(content))
