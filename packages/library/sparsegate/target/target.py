@@ -86,7 +86,7 @@ class Target:
     """Unit in which gates move: the mean gradient of the network (0), or of each layer (1)."""
 
     listen: bool = False
-    """For pretrained weights: at `begin`, order the gates by the loss's squared gradients so far."""
+    """For pretrained weights: at `begin`, order gates by the loss's squared gradients so far."""
 
     fall: Literal["cube", "factor"] = "cube"
     """How the number of open gates falls: as a cube, or by a constant factor; not for max_drop."""
