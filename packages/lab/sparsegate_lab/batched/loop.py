@@ -17,10 +17,9 @@ from sparsegate_lab.data import Dataset
 from sparsegate_lab.record import Epoch
 from sparsegate_lab.train import Checkpoints
 
-from .cut import cut_
 from .inputs import Batch, ManyInputs
 from .member import Member, check_agreement, strength
-from .price import steered
+from .price import cut_, steered
 from .reading import Readings, accuracies
 from .schedule_table import NUM_KNOBS, knob_table
 from .shrinking import Shrinking

@@ -2,8 +2,7 @@
 
 from .comparison_page import comparison_page
 from .figure import INK, save_figure
-from .frontier_plot import plot_frontier
-from .frontier_table import frontier_table
+from .frontier_table import frontier_table, plot_frontier
 from .network_view import Baseline, Filters, Mask, NetworkView, TensorBits
 from .rates_plot import plot_rates
 from .rates_table import rates_table
