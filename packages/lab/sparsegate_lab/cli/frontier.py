@@ -17,11 +17,7 @@ from sparsegate.text_table import aligned
 from sparsegate_lab.batched import train_many
 from sparsegate_lab.methods import LearnedGates
 from sparsegate_lab.record import Record
-from sparsegate_lab.report import (
-    frontier_table,
-    plot_frontier,
-    save_with_tables,
-)
+from sparsegate_lab.report import frontier_table, plot_frontier, save_with_tables
 from sparsegate_lab.study import Study
 from sparsegate_lab.train import Run, train
 

@@ -83,10 +83,7 @@ class SparseVD(Method):
         variances = [each.log_variance for each in _noisy(model)]
         noisy = {id(each) for each in (*means, *variances)}
         adam = torch.optim.Adam(
-            [
-                {"params": means, "lr": self.mean_lr},
-                {"params": variances, "lr": self.variance_lr},
-            ]
+            [{"params": means, "lr": self.mean_lr}, {"params": variances, "lr": self.variance_lr}]
         )
         return [training.sgd(each for each in model.parameters() if id(each) not in noisy), adam]
 

@@ -58,11 +58,7 @@ def main(argv: Sequence[str]) -> None:
     settings = _settings(options)
     try:
         written = exporters[options.dtype](
-            model,
-            options.target,
-            example=inputs.examples,
-            normalise=inputs.normalise,
-            **settings,
+            model, options.target, example=inputs.examples, normalise=inputs.normalise, **settings
         )
     except ValueError as why:
         if options.to != "web" or options.target.suffix != ".html":

@@ -44,10 +44,7 @@ class ArenaBlock:
 
 
 def plan(
-    network: n.Network,
-    fixed: Mapping[n.Node, str],
-    width: Bytes,
-    scratch: Mapping[n.Node, int],
+    network: n.Network, fixed: Mapping[n.Node, str], width: Bytes, scratch: Mapping[n.Node, int]
 ) -> Arena:
     """Plans the memory of a network whose nodes run in order.
 

@@ -31,11 +31,7 @@ class CachedLaunch:
     """
 
     def __init__(
-        self,
-        updates: Sequence[Update],
-        state: State,
-        *params: list[Tensor],
-        shifted: bool = False,
+        self, updates: Sequence[Update], state: State, *params: list[Tensor], shifted: bool = False
     ) -> None:
         self._sources = (state, *params)
         self.shifted = shifted

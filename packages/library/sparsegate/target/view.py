@@ -9,14 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from sparsegate.files import compress, encode_sg
-from sparsegate.gates import (
-    OPEN_ABOVE,
-    Graded,
-    Threshold,
-    gated_weights,
-    require_gates,
-    unwrapped,
-)
+from sparsegate.gates import OPEN_ABOVE, Graded, Threshold, gated_weights, require_gates, unwrapped
 from sparsegate.sharded import shared_like, whole
 
 from .count import num_true

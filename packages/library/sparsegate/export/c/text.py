@@ -70,13 +70,7 @@ def function(name: str, arithmetic: Arithmetic, body: list[str]) -> str:
     """A C function from a layer's inputs `x` to its outputs `y`."""
     head = f"PART void {name}(const {arithmetic.source} *x, {arithmetic.target} *y)"
     return "\n".join(
-        [
-            head,
-            "{",
-            "(void)x, (void)y; /* a layer without weights does not use them */",
-            *body,
-            "}",
-        ]
+        [head, "{", "(void)x, (void)y; /* a layer without weights does not use them */", *body, "}"]
     )
 
 
