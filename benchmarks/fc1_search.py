@@ -25,7 +25,7 @@ from sparsegate_lab.batched import ManyLoop, Member
 from sparsegate_lab.data import Dataset, mnist
 from sparsegate_lab.paper import paper
 from sparsegate_lab.paper.exhibits.lambda_table import COLUMNS, NEAR_HALF, PAIRS
-from sparsegate_lab.paper.fc1_reading import DRAWS, fc1_gated
+from sparsegate_lab.paper.fc1_runs import DRAWS, fc1_gated
 from sparsegate_lab.train import machine, versions
 
 NUMBERS = paper.LAMBDA.numbers()

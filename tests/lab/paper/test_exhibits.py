@@ -12,7 +12,7 @@ import pytest
 from sparsegate_lab.paper import EXHIBITS, Archive, make
 from sparsegate_lab.paper.exhibit import Exhibit
 from sparsegate_lab.paper.exhibits.figure_prior import BOUND, WEIGHTS, normaliser, prior
-from sparsegate_lab.paper.fc1_reading import fc1_gated
+from sparsegate_lab.paper.fc1_runs import fc1_gated
 
 ROOT = Path(__file__).parents[3]
 SEEDS = (0, 1, 2)

@@ -13,7 +13,7 @@ from typing import Any
 from sparsegate_lab.methods import Dense, LearnedGates
 from sparsegate_lab.train import Run
 
-from .inputs import AS_THEY_ARE, VARIANTS
+from .variants import AS_THEY_ARE, VARIANTS
 
 FREE = ("seed", "lr", "momentum", "weight_decay", "shift", "method")
 ALONE = (

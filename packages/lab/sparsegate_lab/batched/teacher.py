@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from sparsegate.export import Normalise
 from sparsegate_lab.data import Shift, Split
 
-from .inputs import VARIANTS, variant
+from .variants import VARIANTS, variant
 
 BATCH = 1000
 

@@ -2,8 +2,9 @@
 
 from .archive import Archive, save_studies
 from .estimate import in_words, seconds_for
-from .exhibit import Exhibit, Made, make
+from .exhibit import Exhibit
 from .exhibits import EXHIBITS
+from .make_exhibit import Made, make
 from .page import reproduction_page
 from .training import train_all
 

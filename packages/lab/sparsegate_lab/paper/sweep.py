@@ -11,7 +11,7 @@ from sparsegate_lab.study import Study, Summary
 from sparsegate_lab.train import Run
 
 from .exhibit import Exhibit, Studies
-from .fc1_reading import (
+from .fc1_runs import (
     DRAWS,
     SETTING,
     DrawName,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sparsegate_runtime.engine import network as n
 
 from . import kernels as k
-from .maps import number
+from .functions import number
 from .nodes import FusedLayer, StatefulRecurrent, TensorScale
 from .rows import MOST_BIAS, MOST_SUM, Rounded, StoredRows, factor_and_shift, rounded, rows_of
 from .writer import Writer

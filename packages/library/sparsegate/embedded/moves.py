@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from sparsegate_runtime.engine import network as n
 
 from . import kernels as k
+from .functions import number
 from .loops import broadcast_strides, dense_strides, nest
-from .maps import number
 from .nodes import TensorScale
 from .rows import rounded
 from .writer import Writer

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from sparsegate_runtime.engine import network as n
 
 from . import kernels as k
+from .functions import number
 from .loops import broadcast_strides, dense_strides, nest
-from .maps import number
 from .rows import factor_and_shift
 from .writer import Writer
 

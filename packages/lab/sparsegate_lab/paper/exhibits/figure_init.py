@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..fc1_reading import START, fc1_gated
+from ..fc1_runs import START, fc1_gated
 from ..sweep import Curves, Sweep
 from ..verdict import Claim
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from ..fc1_reading import fc1_gated
+from ..fc1_runs import fc1_gated
 from ..sweep import Curves, Sweep
 from ..verdict import Claim
 

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from sparsegate_lab.batched import Late, ManyLoop, Member, Opinion, check_agreement, train_many
-from sparsegate_lab.batched.inputs import VARIANTS, ManyInputs, drawn_variants, variant
+from sparsegate_lab.batched.inputs import ManyInputs
+from sparsegate_lab.batched.variants import VARIANTS, drawn_variants, variant
 from sparsegate_lab.data import load_data
 from sparsegate_lab.methods import Dense, LearnedGates
 from sparsegate_lab.models import MODELS
