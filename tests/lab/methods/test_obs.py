@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 from sparsegate.schedule import Rounds
-from sparsegate_lab.layers import hessian
 from sparsegate_lab.methods import OBS
+from sparsegate_lab.methods import obs as hessian
 from sparsegate_lab.methods.obs import LayerHessian, measure_hessians, rows_of
 
 
