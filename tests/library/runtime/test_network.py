@@ -12,7 +12,8 @@ from torch import nn
 
 import sparsegate as sg
 from sparsegate.graph import unchecked
-from sparsegate.runtime import Choice, LayerChoice, dense_part
+from sparsegate.runtime import Choice, LayerChoice, SparseNetwork, dense_part
+from sparsegate.runtime.network import sparse as sparse_network
 from sparsegate.runtime.sparsable import captured, checked
 from sparsegate_lab.models import LeNet5
 from sparsegate_runtime.kernels import KERNELS, explain_missing
@@ -255,11 +256,88 @@ def test_no_choices_are_refused(model, tmp_path, choices):
 
 
 @pytest.mark.parametrize(
-    "x", [torch.zeros(3, 1, 8, 9), torch.zeros(3, 1, 8, 8).double(), torch.zeros(1, 8, 8)]
+    ("x", "wanted"),
+    [
+        (torch.zeros(3, 1, 8, 9), r"inputs of shape \(1, 8, 8\), got \(1, 8, 9\), .* not run"),
+        (torch.zeros(3, 1, 8, 8).double(), r"made for float32 inputs of shape \(1, 8, 8\)"),
+        (torch.zeros(1, 8, 8), r"got \(8, 8\), on which the model does not run"),
+    ],
 )
-def test_inputs_of_another_kind_are_refused(model, x):
-    with pytest.raises(ValueError, match=r"made for float32 inputs of shape \(1, 8, 8\)"):
+def test_inputs_of_another_kind_are_refused(model, x, wanted):
+    with pytest.raises(ValueError, match=wanted):
         sg.sparse(model, EXAMPLE, kernel="chain")(x)
+
+
+@pytest.mark.parametrize("kernel", [None, "chain", "packed", "csr", "dense"])
+def test_inputs_of_another_size_are_planned_once(written, kernel):
+    layers = {"one": nn.Conv2d(1, 4, 3), "two": nn.Conv2d(4, 4, 3), "last": nn.Linear(4, 3)}
+    model = written(lambda m, x: m.last(m.two(m.one(x).relu()).relu().amax((2, 3))), **layers)
+    fast = sg.sparse(model, EXAMPLE, kernel=kernel)
+    for size in ((9, 12), (7, 7), (9, 12)):
+        for batch in (1, 3, 17):
+            assert_same(fast, model, torch.randn(batch, 1, *size))
+    if isinstance(fast, SparseNetwork):
+        assert len(fast._sizes) == 2
+    model.one.weight.data.mul_(2)
+    fast.load_state_dict(model.state_dict())
+    assert_same(fast, model, torch.randn(3, 1, 9, 12))
+
+
+def test_more_sizes_than_are_planned_run_by_torch(written, monkeypatch):
+    monkeypatch.setattr("sparsegate.runtime.network.MOST_SIZES", 1)
+    model = written(lambda m, x: m.one(x), one=nn.Conv2d(1, 4, 3))
+    fast = sg.sparse(model, EXAMPLE, kernel="chain")
+    for size in (9, 10, 11):
+        assert_same(fast, model, torch.randn(2, 1, size, size))
+    assert len(fast._sizes) == 1
+
+
+def test_lines_with_more_or_fewer_dimensions_than_the_examples(written):
+    model = written(lambda m, x: m.two(m.one(x).relu()), one=nn.Linear(8, 8), two=nn.Linear(8, 3))
+    fast = sg.sparse(model, torch.randn(2, 8), kernel="chain")
+    for shape in ((2, 5, 8), (8,), (2, 3, 4, 8)):
+        assert_same(fast, model, torch.randn(shape))
+
+
+def test_a_forward_that_uses_other_layers_at_other_batch_sizes(written):
+    model = written(
+        lambda m, x: m.few(x) if len(x) < 4 else m.many(x),
+        few=nn.Linear(8, 3),
+        many=nn.Linear(8, 3),
+    )
+    fast = sg.sparse(model, torch.randn(2, 8), kernel="chain")
+    for batch in (1, 3, 4, 17):
+        assert_same(fast, model, torch.randn(batch, 8))
+
+
+class Scaled(nn.Module):
+    """Takes more than the example has."""
+
+    def __init__(self):
+        super().__init__()
+        self.one = nn.Linear(8, 3)
+
+    def forward(self, image, scale=1.0):
+        return self.one(image) * scale
+
+
+@torch.no_grad()
+def test_arguments_that_the_example_leaves_out_count():
+    model, x = Scaled(), torch.randn(4, 8)
+    fast = sg.sparse(model, x, kernel="chain")
+    torch.testing.assert_close(fast(image=x), model(x))
+    torch.testing.assert_close(fast(x, 2.0), 2 * model(x))
+    torch.testing.assert_close(fast(image=x, scale=3.0), 3 * model(x))
+    torch.testing.assert_close(fast(x, scale=3.0), 3 * model(x))
+    with pytest.raises(TypeError, match="missing 1 required positional argument"):
+        fast()
+
+
+def test_a_compiled_network_refuses_inputs_of_another_size_in_words(written):
+    model = written(lambda m, x: m.one(x).amax((2, 3)), one=nn.Conv2d(1, 4, 3))
+    fast = sg.sparse(model, EXAMPLE, kernel="chain")
+    with pytest.raises(RuntimeError, match=r"the example's size, \(1, 8, 8\), got \(1, 9, 9\)"):
+        fast.empty_output(torch.zeros(2, 1, 9, 9))
 
 
 def test_an_example_that_the_model_does_not_take_is_refused(model):
@@ -438,7 +516,27 @@ def test_layers_that_were_not_tried_are_named(written):
         lines=nn.Linear(8, 8),
     )
     fast = sg.sparse(model, torch.randn(3, 2, 8))
-    assert str(fast).endswith("unused): twice, lines")
+    assert str(fast).endswith(
+        "left to torch: twice (called 2 times), lines (its input has 3 dimensions)"
+    )
+
+
+def test_every_layer_that_torch_runs_has_its_reason(written):
+    model = written(
+        lambda m, x: m.sum(m.rnn(x)[0])[:, 0],
+        rnn=nn.GRU(8, 8, batch_first=True),
+        sum=nn.Linear(8, 8),
+        spare=nn.Linear(8, 8),
+    )
+    text = str(sg.sparse(model, torch.randn(3, 2, 8), kernel="dense"))
+    fast = sparse_network(model, torch.randn(3, 2, 8))
+    assert "not measured" in text
+    assert str(fast).endswith(
+        "left to torch: rnn (GRU has no form in a chain), sum (its input has 3 dimensions), "
+        "spare (the example does not reach it)"
+    )
+    wide = sparse_network(nn.Linear(8, 8).double(), torch.zeros(2, 8).double())
+    assert str(wide).endswith("float32, and the weights are torch.float64")
 
 
 @pytest.mark.parametrize("kernel", ["chain", "hardwired", "csr"])

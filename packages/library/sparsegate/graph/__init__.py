@@ -1,7 +1,7 @@
 """Captures a model as a graph, follows its units, and makes it smaller."""
 
 from .capture import Example, arguments_of, capture, check_runs, evaluating, unchecked
-from .deadpaths import Removed, is_same, outputs, remove_dead_paths, removed_from
+from .deadpaths import Removed, is_same, remove_dead_paths, removed_from
 from .graph import Graph
 from .linear_readers import linear_readers
 from .node import (
@@ -22,6 +22,7 @@ from .node import (
     Slice,
 )
 from .order import order_units_
+from .outputs import outputs, tensors_in
 from .own_copy import copied
 from .shrink import shrink
 from .units import Follow, Units, layer_name
@@ -60,5 +61,6 @@ __all__ = [
     "remove_dead_paths",
     "removed_from",
     "shrink",
+    "tensors_in",
     "unchecked",
 ]

@@ -60,7 +60,7 @@ Reader = Callable[[AtenCall], Node | None]
 def read_call(call: AtenCall) -> Node:
     """The node of a call; one that does nothing is the node that it reads."""
     reader = READERS.get(call.operator) or (_pointwise if _is_pointwise(call) else None)
-    found = None if reader is None else reader(call)
+    found = reader(call) if reader and call.inputs else None
     return found or Other(**call.facts, function=call.operator)
 
 

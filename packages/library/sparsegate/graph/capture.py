@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import logging
 import sys
 import warnings
@@ -25,6 +26,9 @@ from torch import fx
 
 Example: TypeAlias = Tensor | tuple[Any, ...] | Mapping[str, Any]
 """What a model takes: one input, a tuple of inputs, or inputs by keyword."""
+
+TALKATIVE = ("torch.fx.experimental.symbolic_shapes", "torch._subclasses.fake_tensor")
+"""Loggers of torch that report what torch.export then raises."""
 
 
 @torch.no_grad()
@@ -49,7 +53,7 @@ def capture(model: nn.Module, example: Example, *, any_batch: bool = False) -> G
 
     """
     args, kwargs = arguments_of(example)
-    with evaluating(model), unchecked(), _without_autocast(), warnings.catch_warnings():
+    with evaluating(model), unchecked(), _without_autocast(), _quiet(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         program = _exported(model, args, kwargs, any_batch=any_batch)
         changed = _changed_buffers(program)
@@ -90,6 +94,20 @@ def unchecked() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keeps torch from printing tracebacks and graphs of models that it cannot export."""
+    loggers = [logging.getLogger(name) for name in TALKATIVE]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+@contextlib.contextmanager
 def _without_autocast() -> Iterator[None]:
     """Switches autocast off, whose casts would become operations of the graph."""
     with contextlib.ExitStack() as stack:
@@ -108,7 +126,8 @@ def _exported(
     _know_caches()
     with torch.random.fork_rng(devices=()), _without_logs():
         try:
-            return export(model, args, kwargs, dynamic_shapes=sizes, strict=False)
+            with contextlib.redirect_stderr(io.StringIO()):  # it prints graphs that it gives up
+                return export(model, args, kwargs, dynamic_shapes=sizes, strict=False)
         except Exception as error:
             check_runs(model, args, kwargs)
             raise ValueError(

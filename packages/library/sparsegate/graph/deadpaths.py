@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from .capture import Example, arguments_of, capture, evaluating
+from .capture import Example, capture
 from .constants import Constants, any_of, read_features
 from .graph import Graph
 from .node import Conv, Linear, Node, Norm
+from .outputs import outputs
 from .units import Follow
 
 
@@ -88,13 +89,6 @@ def removed_from(graph: Graph, example: Example) -> Removed:
     return _removed(model, before, follow.left)
 
 
-def outputs(model: nn.Module, example: Example) -> list[Tensor]:
-    """The outputs of a model in eval for the example, always with the same random numbers."""
-    args, kwargs = arguments_of(example)
-    with torch.random.fork_rng(devices=()), evaluating(model):
-        return _tensors(model(*args, **kwargs))
-
-
 def is_same(found: list[Tensor], wanted: list[Tensor]) -> bool:
     """Whether two results agree to half of a number's digits, relative to the largest."""
     return [one.shape for one in found] == [other.shape for other in wanted] and all(
@@ -107,11 +101,6 @@ def _is_close(one: Tensor, other: Tensor) -> bool:
         return torch.equal(one, other)
     tolerance = torch.finfo(other.dtype).eps ** 0.5 * other.abs().max().item()
     return torch.allclose(one, other, rtol=0, atol=tolerance)
-
-
-def _tensors(value: object) -> list[Tensor]:
-    leaves = torch.utils._pytree.tree_leaves(value)
-    return [leaf for leaf in leaves if isinstance(leaf, Tensor)]
 
 
 def _clear_(follow: Follow) -> None:

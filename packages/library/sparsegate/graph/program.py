@@ -89,7 +89,9 @@ class CapturedProgram:
     def _is_constant(self, node: fx.Node) -> bool:
         """Whether neither an input nor a random number has a part in a value."""
         if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
-            return False
+            idle = node.target is torch.ops.aten.dropout.default and node.args[2] is False
+            if not idle:
+                return False
         return all(read in self.constants for read in node.all_input_nodes)
 
     def _call(self, node: fx.Node) -> AtenCall:

@@ -10,9 +10,10 @@ from torch import Tensor, nn
 
 from .capture import Example, capture
 from .constants import read_features
-from .deadpaths import is_same, outputs, removed_from
+from .deadpaths import is_same, removed_from
 from .node import Constant
 from .order import by_unit
+from .outputs import outputs
 from .own_copy import copied
 from .units import Follow, Units, layer_name
 

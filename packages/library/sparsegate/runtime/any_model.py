@@ -12,18 +12,15 @@ import torch
 from torch import Tensor, nn
 
 from sparsegate.gates import check_finished, unwrapped
-from sparsegate.graph import outputs
+from sparsegate.graph import arguments_of, outputs
 
-from .choice import Choice, LayerChoice
-from .engine_forward import EngineForward, skeleton_of
-from .measure import interleaved
-from .modules import Swap, duplicated, sparse_form, swapped
+from .by_engine import as_choice, by_engine, faster_of, is_chain, is_finite
+from .choice import Choice
+from .engine_forward import EngineForward
+from .modules import Swap, duplicated, sparse_form, stand_in, swapped
 from .network import SparseNetwork, check_ordinary
 from .network import sparse as sparse_network
-from .report import engine_table
-
-SECONDS = 0.5
-"""Seconds for comparing a captured network with one whose layers were replaced."""
+from .trial import are_near, tried
 
 
 def sparse(
@@ -69,41 +66,46 @@ def sparse(
     if isinstance(vars(model).get("forward"), EngineForward):
         raise ValueError("the model has been made by sg.sparse already; pass the ordinary model")
     model = unwrapped(model)
-    args, kwargs = _arguments(example)
-    wanted = _check_runs(model, args, kwargs)
+    with torch.no_grad():
+        args, kwargs = arguments_of(_arguments(example))  # a forward may change its inputs
+    wanted, remembers = _tried(model, args, kwargs)
     asked = batches is not None or kernel is not None or choices is not None
-    planned = None if asked else _by_engine(model, args, kwargs, wanted, progress)
-    if planned is not None and not _is_chain(planned):
+    planned, reason = None, "its forward remembers earlier calls" if remembers else ""
+    if not asked and not remembers:
+        planned, reason = by_engine(model, args, kwargs, wanted, progress)
+    if planned is not None and not is_chain(planned):
         return planned
     if progress is not None:
         progress("measuring the layers, dense and sparse")
-    if isinstance(example, Tensor):
-        found = _of_tensor(model, example, batches, kernel, choices)
-        return found if planned is None else _fastest(example, planned, found)
-    if batches is not None or choices is not None:
+    is_tensor = isinstance(example, Tensor) or (planned is not None and len(args) == 1)
+    if is_tensor and isinstance(args[0], Tensor) and not remembers:
+        found = _of_tensor(model, args[0], batches, kernel, choices, reason)
+    elif batches is None and choices is None:
+        found = _swapped(model, args, kwargs, kernel, reason)
+    else:
         raise ValueError(
-            "batches and choices need a model that takes one tensor, got an example with several "
-            "inputs; leave them out"
+            "batches and choices need a model that takes one tensor and remembers nothing of "
+            "earlier calls, got another; leave them out"
         )
-    return _swapped(model, args, kwargs, kernel)
+    return found if planned is None else faster_of(planned, found, args, kwargs)
 
 
 def _of_tensor(
-    model: nn.Module, example: Tensor, batches: Any, kernel: str | None, choices: Any
+    model: nn.Module, example: Tensor, batches: Any, kernel: str | None, choices: Any, reason: str
 ) -> nn.Module:
     asked = batches is not None or kernel is not None or choices is not None
-    if not asked and (not example.ndim or not _is_finite(model)):
-        return _swapped(model, (example,), {}, None)
+    if not asked and (not example.ndim or not is_finite(model)):
+        return _swapped(model, (example,), {}, None, reason)
     try:
         captured = sparse_network(model, example, batches=batches, kernel=kernel, choices=choices)
     except Exception:  # capture does not know the model: its own code runs
         if asked:
             raise
-        return _swapped(model, (example,), {}, None)
-    return captured if asked else _faster(model, example, captured)
+        return _swapped(model, (example,), {}, None, reason)
+    return captured if asked else _faster(model, example, captured, reason)
 
 
-def _faster(model: nn.Module, example: Tensor, captured: SparseNetwork) -> nn.Module:
+def _faster(model: nn.Module, example: Tensor, captured: SparseNetwork, reason: str) -> nn.Module:
     """The captured network, or the one with replaced layers if that is faster.
 
     Only networks with layers that torch runs although they could run sparse are compared.
@@ -114,102 +116,41 @@ def _faster(model: nn.Module, example: Tensor, captured: SparseNetwork) -> nn.Mo
     }
     if layers <= run or example.device.type != "cpu":
         return captured
-    other, report = _swap(model, (example,), {}, None)
+    other, report = _swap(model, (example,), {}, None, reason)
     if not any(change.kernel == "sparse" for change in report):
         return captured
-    with torch.no_grad():
-        ways = {"captured": partial(captured, example), "swapped": partial(other, example)}
-        times = interleaved(ways, seconds=SECONDS)
-    return captured if times["captured"] <= times["swapped"] else other
-
-
-def _by_engine(
-    model: nn.Module,
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
-    wanted: Sequence[Tensor],
-    progress: Callable[[str], None] | None,
-) -> nn.Module | None:
-    """A copy of the model whose forward is the engine's; None if that fails or is slower."""
-    if not _suits_engine(model, args, kwargs):
-        return None
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            made, report = swapped(model, args, kwargs, measure=False)
-            forward = EngineForward(made, skeleton_of(model))
-            chosen = forward.plan(args, dict(kwargs), progress)
-            plan = chosen.plan
-    except Exception:  # capture or the planner does not know the model: its own code runs
-        return None
-    forward.plans[forward.key(args, kwargs)] = chosen
-    made.__dict__["forward"] = forward
-    with torch.no_grad():
-        if not _are_same(outputs(made, kwargs or args), wanted):
-            return None
-        if plan.left:
-            other, _ = swapped(model, args, kwargs)
-            ways = {
-                "engine": partial(made, *args, **kwargs),
-                "swapped": partial(other, *args, **kwargs),
-            }
-            times = interleaved(ways, seconds=SECONDS)
-            if times["swapped"] < times["engine"]:
-                return None
-    costs = chosen.costs(torch.utils._pytree.tree_leaves((args, kwargs)))
-    text = engine_table(plan, report, costs)
-    made.extra_repr = partial(str, text)  # type: ignore[method-assign]
-    made.__dict__["sparsegate_choice"] = _as_choice(report)
-    if not hasattr(made, "trace"):
-        made.__dict__["trace"] = forward.trace
-    return made
-
-
-def _suits_engine(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
-    """Whether the engine can compute with model and example: float32 on the CPU."""
-    if isinstance(model, torch.jit.ScriptModule) or bool(args) == bool(kwargs):
-        return False
-    tensors = [*model.parameters(), *model.buffers()]
-    return all(
-        one.is_cpu and (one.dtype == torch.float32 or not one.is_floating_point())
-        for one in tensors
-    ) and _is_finite(model)
-
-
-def _is_chain(made: nn.Module) -> bool:
-    """Whether the layers follow each other without branches, as the kernels for chains need."""
-    forward: EngineForward = made.__dict__["forward"]
-    (chosen,) = forward.plans.values()
-    assert chosen is not None
-    return chosen.plan.is_chain
-
-
-def _fastest(example: Tensor, planned: nn.Module, other: nn.Module) -> nn.Module:
-    with torch.no_grad():
-        ways = {"engine": partial(planned, example), "other": partial(other, example)}
-        times = interleaved(ways, seconds=SECONDS)
-    return planned if times["engine"] < times["other"] else other
+    return faster_of(captured, other, (example,), {})
 
 
 def _swapped(
-    model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], kernel: str | None
+    model: nn.Module,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    kernel: str | None,
+    reason: str,
 ) -> nn.Module:
     if kernel not in (None, "chain", "dense"):
         raise ValueError(
             f"kernel={kernel!r} needs a model that is a chain of layers; this one runs by "
             "chain or dense"
         )
-    return _swap(model, args, kwargs, kernel)[0]
+    return _swap(model, args, kwargs, kernel, reason)[0]
 
 
 def _swap(
-    model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], kernel: str | None
+    model: nn.Module,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    kernel: str | None,
+    reason: str,
 ) -> tuple[nn.Module, list[Swap]]:
     made, report, why = _made(model, args, kwargs, kernel)
     text = swap_table(report) if report else f"runs by torch: {why}"
+    if report and reason:
+        text += f"\nruns by the model's own code, not by the engine: {reason}"
     # An attribute of this module only: its class, and so the model's own code, stays the same.
     made.extra_repr = partial(str, text)  # type: ignore[method-assign]
-    made.__dict__["sparsegate_choice"] = _as_choice(report)
+    made.__dict__["sparsegate_choice"] = as_choice(report)
     return made, report
 
 
@@ -241,29 +182,8 @@ def _agree(
 ) -> bool:
     """Whether two models give the same for the example, to a thousandth of the largest output."""
     given = kwargs or args
-    return _are_same(outputs(made, given), outputs(model, given))
-
-
-def _are_same(found: Sequence[Tensor], wanted: Sequence[Tensor]) -> bool:
-    return all(
-        one.shape == other.shape
-        and (not other.is_floating_point() or _is_near(one.double(), other.double()))
-        for one, other in zip(found, wanted, strict=True)
-    )
-
-
-def _is_near(one: Tensor, other: Tensor) -> bool:
-    finite = other.detach().nan_to_num(0, 0, 0)
-    largest = float(finite.abs().max()) if finite.numel() else 0.0
-    return torch.allclose(one, other, rtol=0, atol=1e-3 * largest, equal_nan=True)
-
-
-def _is_finite(model: nn.Module) -> bool:
-    """Whether all weights are finite: kernels that skip zeros do not multiply them with NaN."""
-    tensors = [*model.parameters(), *model.buffers()]
-    return all(
-        not one.is_meta and bool(one.isfinite().all()) for one in tensors if one.is_floating_point()
-    )
+    with torch.no_grad():  # with gradients, torch's own layers compute padding another way
+        return are_near(outputs(stand_in(made), given), outputs(stand_in(model), given))
 
 
 def swap_table(report: Sequence[Swap]) -> str:
@@ -289,39 +209,32 @@ def choice_of(fast: nn.Module) -> Choice:
     if isinstance(fast, SparseNetwork):
         return fast.choices[0]
     found = fast.__dict__.get("sparsegate_choice")
-    return found if isinstance(found, Choice) else _as_choice([])
+    return found if isinstance(found, Choice) else as_choice([])
 
 
-def _as_choice(report: Sequence[Swap]) -> Choice:
-    layers = tuple(
-        LayerChoice(swap.name, swap.sparsity, swap.kernel, swap.dense_ms, swap.sparse_ms)
-        for swap in report
-    )
-    return Choice(
-        0, torch.get_num_threads(), "cpu", layers, note="layers swapped in the model's own code"
-    )
-
-
-def _arguments(example: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _arguments(example: Any) -> Tensor | tuple[Any, ...] | dict[str, Any]:
     if isinstance(example, Tensor):
-        return (example,), {}
+        return example
     if isinstance(example, Mapping):
-        return (), dict(example)
+        return dict(example)
     if isinstance(example, tuple | list):
-        return tuple(example), {}
+        return tuple(example)
     raise ValueError(
         "expected one batch of the model's inputs: a tensor, a tuple of arguments or a dict of "
         f"keyword arguments; got {type(example).__name__}"
     )
 
 
-def _check_runs(
+def _tried(
     model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> Sequence[Tensor]:
-    """The model's outputs for the example; raises ValueError if it cannot run on it."""
+) -> tuple[Sequence[Tensor], bool]:
+    """The outputs for the example, and whether the model remembers earlier calls.
+
+    Raises ValueError if it cannot run on the example.
+    """
     try:
         with torch.no_grad():
-            return outputs(model, dict(kwargs) or args)
+            return tried(model, dict(kwargs) or args)
     except Exception as error:
         given = [*(_word(value) for value in args), *(f"{k}={_word(v)}" for k, v in kwargs.items())]
         first = str(error).splitlines()[0] if str(error) else ""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.parametrize import ParametrizationList
 
-from sparsegate.graph import Conv, Graph
+from sparsegate.graph import Conv, Graph, Linear, layer_name
 from sparsegate_runtime.kernels import KERNELS, explain_missing
 
 from .choice import Choice, LayerChoice
@@ -39,7 +41,7 @@ def forced(graph: Graph, example: Tensor, kernel: str) -> Choice:
     if not found and kernel != "dense":
         raise ValueError(
             f"the model has no Linear or Conv2d that {kernel} could run. "
-            f"{_left(graph.model, found)}".strip()
+            f"{_left(graph, found)}".strip()
         )
     if kernel == "triton" and found and (reason := why_not(found[0].weight)):
         raise ValueError(reason)
@@ -91,7 +93,7 @@ def measured(graph: Graph, example: Tensor) -> Choice:
         for each in layers
     )
     context = (len(example), torch.get_num_threads(), str(example.device))
-    note = ". ".join(filter(None, (_note(found), _left(graph.model, found))))
+    note = ". ".join(filter(None, (_note(found), _left(graph, found))))
     return Choice(
         *context, chosen, 1e3 * times["dense"], 1e3 * times[best], note, best.endswith("last")
     )
@@ -106,16 +108,33 @@ def _candidates(alone: dict[str, str], sparse: dict[str, str]) -> dict[str, dict
     return candidates
 
 
-def _left(model: nn.Module, found: list[Piece]) -> str:
-    """Names the layers that no kernel can run, if there are any."""
+def _left(graph: Graph, found: list[Piece]) -> str:
+    """Names the layers that no kernel can run, each with its reason, if there are any."""
     tried = {piece.name for piece in found}
-    names = [
-        name or type(each).__name__
-        for name, each in model.named_modules()
-        if isinstance(each, nn.Linear | nn.Conv2d) and (name or "0") not in tried
+    calls = Counter(layer_name(layer) or "0" for layer in graph.layers)
+    nodes = {layer_name(layer) or "0": layer for layer in graph.layers}
+    reasons = [
+        f"{name or type(each).__name__} ({_why_left(each, nodes.get(name or '0'), calls)})"
+        for name, each in graph.model.named_modules()
+        if (name or "0") not in tried
+        and not isinstance(each, ParametrizationList)
+        and any(parameter.ndim > 1 for parameter in each.parameters(recurse=False))
     ]
-    why = "called twice, on more than two dimensions, padded unevenly or unused"
-    return f"left to torch ({why}): {', '.join(names)}" if names else ""
+    return f"left to torch: {', '.join(reasons)}" if reasons else ""
+
+
+def _why_left(module: nn.Module, node: Linear | Conv | None, calls: Counter[str]) -> str:
+    if not isinstance(module, nn.Linear | nn.Conv2d):
+        return f"{type(module).__name__} has no form in a chain"
+    if node is None:
+        return "the example does not reach it"
+    if (times := calls[layer_name(node) or "0"]) > 1:
+        return f"called {times} times"
+    if not node.batched:
+        return "its input is not a batch"
+    if isinstance(module, nn.Linear):
+        return f"its input has {len(node.shape)} dimensions"
+    return "its padding is uneven"
 
 
 def _note(found: list[Piece]) -> str:
@@ -123,6 +142,8 @@ def _note(found: list[Piece]) -> str:
     weight = found[0].weight if found else torch.zeros(0)
     if weight.is_cuda:
         return why_not(weight)
+    if weight.dtype is not torch.float32:
+        return f"sparse kernels compute in float32, and the weights are {weight.dtype}"
     return explain_missing() if KERNELS is None else ""
 
 

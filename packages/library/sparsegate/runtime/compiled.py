@@ -38,7 +38,8 @@ def register(network: SparseNetwork) -> str:
 )
 def call_by_name(x: Tensor, name: str) -> Tensor:
     """The output of the network of this name."""
-    return NETWORKS[name](x).contiguous()
+    out: Tensor = NETWORKS[name](x)
+    return out.contiguous()
 
 
 @call_by_name.register_fake

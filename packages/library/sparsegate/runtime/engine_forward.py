@@ -15,13 +15,15 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree
 
+from sparsegate.graph import arguments_of, tensors_in
 from sparsegate_runtime.atomic import write_atomically
 from sparsegate_runtime.engine import UnplannedError, chrome_trace
 
 from .compiled import INFERENCE_ONLY
 from .grouped import Grouped, fastest
-from .modules import duplicated
+from .modules import duplicated, without_nested_tensors_, without_parametrizations_
 from .planned import TYPES, captured
+from .trial import are_near
 
 MOST_PLANS = 16
 """The number of shapes that are planned; the model's own code runs inputs of further shapes."""
@@ -93,12 +95,26 @@ class EngineForward:
         if len(self.plans) >= MOST_PLANS:
             return None
         try:
-            return self.plan(args, kwargs)
+            made = self.plan(args, kwargs)
+            self._check(made, args, kwargs)
+            return made
         except Exception as error:  # the module's own code runs instead
             warnings.warn(
                 f"inputs of these shapes run by the model's own code: {error}", stacklevel=4
             )
             return None
+
+    @torch.no_grad()
+    def _check(self, made: Grouped, args: Any, kwargs: Any) -> None:
+        """Raises UnplannedError if the module's own code gives something else."""
+        args, kwargs = arguments_of(kwargs or tuple(args))  # a forward may change its inputs
+        leaves, _ = _flat((args, kwargs))
+        with torch.random.fork_rng(devices=()):
+            found = made(leaves)
+        with torch.random.fork_rng(devices=()):
+            wanted = self._own(*args, **kwargs)
+        if not are_near(tensors_in(found), tensors_in(wanted)):
+            raise UnplannedError("it computes something else than its captured operations")
 
     def plan(
         self,
@@ -182,7 +198,8 @@ def _placed(planned: Grouped) -> list[Any]:
 
 def skeleton_of(model: nn.Module) -> nn.Module:
     """A copy of a model whose parameters have shapes but no values."""
-    made = duplicated(model).eval()
+    made = without_nested_tensors_(duplicated(model).eval())
+    without_parametrizations_(made)
     for module in made.modules():
         for name, parameter in module._parameters.items():
             if parameter is not None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from math import log
 from pathlib import Path
 from typing import Any
@@ -20,9 +23,12 @@ from .part import Direct
 from .plan import planned, short_cut
 from .sparsable import captured, checked, pieces
 
+MOST_SIZES = 16
+"""The number of other sizes of inputs that are planned; torch runs further ones."""
+
 
 class SparseNetwork(nn.Module):
-    """A model inside, run by the kernels that were chosen for it; has the model's state dict.
+    """A model of its own, run by the kernels that were chosen for it; has the model's state dict.
 
     Inference only. `print` shows what was chosen and why.
     """
@@ -36,30 +42,43 @@ class SparseNetwork(nn.Module):
         self.choices: tuple[Choice, ...] = ()
         self._plans: dict[int, Callable[[Tensor], Tensor]] = {}
         self._direct: dict[torch.Size, Direct] = {}
+        self._sizes: dict[torch.Size, Callable[[Tensor], Tensor]] = {}
         self._anchor = torch.zeros((), requires_grad=True)
         self._output: tuple[tuple[int, ...], torch.dtype] = (), example.dtype
         self._name = register(self)
-        check_ordinary(model)
-        self.__dict__["model"] = made = copied(model).eval().requires_grad_(False)
+        self.__dict__["model"] = model
         # Shared with the model under the same names, so that state dicts fit, a parent's too.
         self._modules, self._parameters, self._buffers = (
-            made._modules,
-            made._parameters,
-            made._buffers,
+            model._modules,
+            model._parameters,
+            model._buffers,
         )
-        self._non_persistent_buffers_set = made._non_persistent_buffers_set
+        self._non_persistent_buffers_set = model._non_persistent_buffers_set
         self.register_load_state_dict_post_hook(_pack_again)  # type: ignore[no-untyped-call]
-        self.__dict__["_graph"] = checked(captured(made, example), example)
+        self.__dict__["_graph"] = checked(captured(model, example), example)
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the plan for this shape directly, unless hooks or gradients need more."""
+        if kwargs or len(args) != 1:
+            alone = self._alone(args, kwargs)
+            if alone is None:  # further arguments than the example's: the model's own code
+                return self.model(*args, **kwargs)
+            args = (alone,)
+        (x,) = args
         if is_dynamo_compiling():
-            return call_by_name(self._uncast(x), self._name)  # type: ignore[no-any-return]
+            return call_by_name(self._uncast(x), self._name)
         try:
             out = self._direct[x.shape](x)
         except (KeyError, AttributeError):  # the first input of its shape, or no tensor
             out = NotImplemented
-        return super().__call__(x) if out is NotImplemented else out  # type: ignore[no-any-return]
+        return super().__call__(x) if out is NotImplemented else out
+
+    def _alone(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """The input if it was given by keyword and nothing else was; else None."""
+        first = next(iter(inspect.signature(self.model.forward).parameters), "x")
+        if args or len(kwargs) != 1:
+            return None
+        return kwargs.get(first, kwargs.get("x"))
 
     def forward(self, x: Tensor) -> Tensor:
         """Returns the model's output, with the choices for the nearest batch size."""
@@ -74,6 +93,8 @@ class SparseNetwork(nn.Module):
                 self.example.device.type, enabled=False
             ):  # kernels have the type they were packed in
                 return self.forward(x.to(self.example.dtype))
+        if x.shape[1:] != self.example.shape[1:] and self._is_alike(x):
+            return self._sized(x)(x)
         plan = self._plans.get(len(x)) or self._nearest(len(x))
         if x.shape not in self._direct:
             self._direct[x.shape] = short_cut(self, plan, len(x))
@@ -90,6 +111,11 @@ class SparseNetwork(nn.Module):
     def empty_output(self, x: Tensor) -> Tensor:
         """An empty output for compilers, which do not call the network."""
         shape, dtype = self._output
+        if x.shape[1:] != self.example.shape[1:]:
+            raise RuntimeError(
+                f"torch.compile needs inputs of the example's size, {tuple(self.example.shape[1:])}"
+                f", got {tuple(x.shape[1:])}; call sg.sparse again with an example of that size"
+            )
         if shape[:1] != self.example.shape[:1]:
             raise RuntimeError(
                 f"torch.compile needs as many outputs as inputs; {len(self.example)} inputs give a "
@@ -108,9 +134,7 @@ class SparseNetwork(nn.Module):
         zeros = {piece.name: piece.sparsity for piece in pieces(self._graph)}
         now = tuple(choice.with_sparsities(zeros) for choice in choices)
         self._output = (batch, *output.shape[1:]), output.dtype or self.example.dtype
-        self.__dict__.update(
-            choices=now, _plans=plans, _direct={}
-        )  # a layer may be named `choices`
+        self.__dict__.update(choices=now, _plans=plans, _direct={}, _sizes={})  # as layers' names
 
     def choose(self, batches: Sequence[int] | None = None) -> None:
         """Measures again.
@@ -152,6 +176,39 @@ class SparseNetwork(nn.Module):
             "sg.sparse again"
         )
 
+    def _is_alike(self, x: Tensor) -> bool:
+        """Whether an input has the example's type and device."""
+        return x.dtype == self.example.dtype and x.device == self.example.device
+
+    def _sized(self, x: Tensor) -> Callable[[Tensor], Tensor]:
+        """Runs inputs of another size than the example's; planned once for every size."""
+        size = x.shape[1:]
+        if size not in self._sizes:
+            if len(self._sizes) >= MOST_SIZES or not size:
+                return self.model
+            self._sizes[size] = self._planned_for(x.detach().clone())
+        return self._sizes[size]
+
+    @torch.no_grad()
+    def _planned_for(self, x: Tensor) -> Callable[[Tensor], Tensor]:
+        try:
+            self.model(x.clone())
+        except Exception as error:
+            wanted, got = (tuple(one.shape[1:]) for one in (self.example, x))
+            raise ValueError(
+                f"made for inputs of shape {wanted}, got {got}, on which the model does not run "
+                f"({type(error).__name__}: {str(error).partition(chr(10))[0]})"
+            ) from error
+        try:
+            made = SparseNetwork(self.model, x)
+            made.use(*(_known(choice, made._graph) for choice in self.choices))
+        except Exception as error:  # capture does not know the model at this size
+            warnings.warn(
+                f"inputs of shape {tuple(x.shape[1:])} run by torch: {error}", stacklevel=4
+            )
+            return self.model
+        return made
+
     def _nearest(self, batch: int) -> Callable[[Tensor], Tensor]:
         nearest = min(
             self.choices, key=lambda each: abs(log(max(each.batch, 1)) - log(max(batch, 1)))
@@ -160,7 +217,7 @@ class SparseNetwork(nn.Module):
         if batch in known and nearest.batch in known:
             self._plans[batch] = self._plans[nearest.batch]
         else:
-            self._plans[batch] = self._planned(nearest, batch)
+            self._plans[batch] = self._planned(_known(nearest, self._graph_for(batch)), batch)
         return self._plans[batch]
 
     def _planned(self, choice: Choice, batch: int) -> Callable[[Tensor], Tensor]:
@@ -183,8 +240,20 @@ class SparseNetwork(nn.Module):
         return "\n\n".join(choice.table() for choice in self.choices)
 
 
+def _known(choice: Choice, graph: Graph) -> Choice:
+    """A choice without layers that the graph does not have."""
+    names = {piece.name for piece in pieces(graph)}
+    return replace(choice, layers=tuple(one for one in choice.layers if one.name in names))
+
+
+def _own(model: nn.Module) -> nn.Module:
+    """A copy of an ordinary model, in eval."""
+    check_ordinary(model)
+    return copied(model).eval().requires_grad_(False)
+
+
 def _packed(model: nn.Module, example: Tensor, choices: Sequence[Choice]) -> SparseNetwork:
-    made = SparseNetwork(model, example)
+    made = SparseNetwork(_own(model), example)
     made.use(*choices)
     return made
 
@@ -236,7 +305,7 @@ def sparse(
     if sum(each is not None for each in asked.values()) > 1:
         names = " and ".join(name for name, each in asked.items() if each is not None)
         raise ValueError(f"pass only one of batches, kernel and choices, got {names}")
-    made = SparseNetwork(model, example)
+    made = SparseNetwork(_own(model), example)
     if choices is not None:
         made.use(*_read(choices))
     elif kernel is not None:

@@ -2,10 +2,11 @@
 
 from .attention import SparseAttention
 from .conv import SparseConv
-from .duplicate import duplicated
+from .duplicate import duplicated, stand_in
 from .linear import SparseLinear
+from .padded_encoder import without_nested_tensors_
 from .recurrent import SparseRecurrent
-from .swap import Swap, sparse_form, swapped
+from .swap import Swap, sparse_form, swapped, without_parametrizations_
 from .transposed import SparseTransposed
 
 __all__ = [
@@ -17,5 +18,8 @@ __all__ = [
     "Swap",
     "duplicated",
     "sparse_form",
+    "stand_in",
     "swapped",
+    "without_nested_tensors_",
+    "without_parametrizations_",
 ]

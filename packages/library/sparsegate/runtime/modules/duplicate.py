@@ -1,4 +1,4 @@
-"""Copies models, including those whose classes cannot be copied."""
+"""Copies models, for changes and for trial runs, even if their classes cannot be copied."""
 
 from __future__ import annotations
 
@@ -22,6 +22,20 @@ def duplicated(model: nn.Module) -> nn.Module:
     """
     try:
         return copy.deepcopy(model)
+    except Exception:  # a class may refuse for any reason
+        return _by_module(model)
+
+
+def stand_in(model: nn.Module) -> nn.Module:
+    """A copy for trial runs: it shares the parameters, and nothing else that a forward changes.
+
+    >>> norm = nn.BatchNorm1d(2)
+    >>> other = stand_in(norm)
+    >>> other.weight is norm.weight, other.running_mean is norm.running_mean
+    (True, False)
+    """
+    try:
+        return copy.deepcopy(model, {id(one): one for one in model.parameters()})
     except Exception:  # a class may refuse for any reason
         return _by_module(model)
 

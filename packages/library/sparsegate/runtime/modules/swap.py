@@ -14,13 +14,14 @@ from torch.nn.utils.parametrize import (
     type_before_parametrizations,
 )
 
-from sparsegate.graph import check_runs
+from sparsegate.graph import arguments_of, check_runs
 
 from ..measure import interleaved
 from .attention import SparseAttention, fits_attention
 from .conv import SparseConv
-from .duplicate import duplicated
+from .duplicate import duplicated, stand_in
 from .linear import SparseLinear
+from .padded_encoder import without_nested_tensors_
 from .recurrent import SparseRecurrent, fits_recurrent
 from .sparse_module import SparseModule
 from .transposed import SparseTransposed
@@ -106,11 +107,10 @@ def swapped(
         measure: time the layers; otherwise, those with many zeros are replaced.
 
     """
-    made = duplicated(model).eval()
+    made = without_nested_tensors_(duplicated(model).eval())
     if not isinstance(made, torch.jit.ScriptModule):
         made.requires_grad_(False)
-    for _, module in _layers(made):
-        _without_parametrizations_(module)
+    without_parametrizations_(made)
     inputs = _inputs(made, args, kwargs)
     report: list[Swap] = []
     measured: dict[Any, tuple[float, float]] = {}
@@ -139,13 +139,17 @@ def _layers(model: nn.Module) -> list[tuple[str, nn.Module]]:
     return found
 
 
-def _without_parametrizations_(module: nn.Module) -> None:
-    """Makes the weights that parametrizations compute ordinary ones, in place.
+def without_parametrizations_(model: nn.Module) -> None:
+    """Makes the weights that parametrizations of layers compute ordinary ones, in place.
 
     torch's function would also change the class of the module that this one is a copy of.
     """
-    if not (is_parametrized(module) and callable(sparse_form(module))):
-        return
+    for _, module in _layers(model):
+        if is_parametrized(module) and callable(sparse_form(module)):
+            _make_ordinary_(module)
+
+
+def _make_ordinary_(module: nn.Module) -> None:
     names = list(module.parametrizations)  # type: ignore[arg-type,union-attr]
     values = {name: getattr(module, name).detach().clone() for name in names}
     module.__class__ = type_before_parametrizations(module)  # type: ignore[no-untyped-call]
@@ -247,15 +251,17 @@ def _inputs(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) 
 
         return hook
 
-    layers = _layers(model)
+    trial = stand_in(model)  # the forward may change more than its layers
     handles = [
-        module.register_forward_pre_hook(keep(name), with_kwargs=True) for name, module in layers
+        module.register_forward_pre_hook(keep(name), with_kwargs=True)
+        for name, module in _layers(trial)
     ]
+    args, kwargs = arguments_of(kwargs or args)
     try:
         with torch.no_grad():
-            check_runs(model, args, kwargs)
+            check_runs(trial, args, kwargs)
     finally:
-        for handle in handles:
+        for handle in handles:  # the trial may share the model's dictionaries of hooks
             handle.remove()
     return found
 

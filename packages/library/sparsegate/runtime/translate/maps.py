@@ -84,11 +84,11 @@ def _binary(function: Function) -> Rule:
 
 
 def _number(made: Translator, value: Any) -> float | None:
-    """A number, or a constant that has one element."""
+    """A number, or a constant without dimensions."""
     if isinstance(value, int | float):
         return float(value)
     if made.is_fixed(value) and value.meta["val"].ndim == 0:
-        return float(made.array(value))
+        return float(made.array(value).item())
     return None
 
 
