@@ -75,10 +75,11 @@ class Target:
     """
 
     grade: bool | None = None
-    """Whether gates that all start at one value are put in the order of their weights at `begin`.
+    """Whether gates that all start at one value follow the order of their weights from `begin` on.
 
     Then the smallest weights of every layer close first (see `Graded`), unless the loss moves their
-    gates. If not given, it is true unless `travel`, `price` or `path` is given. Drawn gates stay.
+    gates. Until `freeze`, a gate falls when its weight shrinks, and rises when it grows. If not
+    given, it is true unless `travel`, `price` or `path` is given. Drawn gates stay.
     """
 
     evenly: float = 0.0
