@@ -1,4 +1,4 @@
-"""Tries ways to prune a small CNN on Fashion-MNIST in a plain loop, and keeps accuracies of each.
+"""Tries ways to prune small networks on Fashion-MNIST in a plain loop, and keeps accuracies of each.
 
     python benchmarks/rate_search.py --data DATA --looks LOOKS.jsonl --out results/rate-search.json
 
@@ -31,7 +31,7 @@ from sparsegate_lab.models import LeNet300, SmallCNN
 from sparsegate_lab.train import machine, versions
 from sparsegate_runtime.atomic import write_atomically
 
-TITLE = "Ways to prune a CNN of 105,744 weights on Fashion-MNIST: AdamW with one cycle, batch 128"
+TITLE = "Ways to prune small networks on Fashion-MNIST: AdamW with one cycle, batch 128"
 NETWORKS: dict[str, type[nn.Module]] = {"small-cnn": SmallCNN, "lenet300": LeNet300}
 BATCH = 128
 MEAN, DEVIATION = 0.286, 0.353
