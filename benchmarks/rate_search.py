@@ -1,4 +1,4 @@
-"""Tries ways to prune a small CNN on Fashion-MNIST in a plain loop, and keeps accuracies of each.
+"""Tries ways to prune small networks on Fashion-MNIST in a plain loop, and keeps accuracies of each.
 
     python benchmarks/rate_search.py --data DATA --looks LOOKS.jsonl --out results/rate-search.json
 
@@ -27,11 +27,12 @@ from sparsegate.gates import gated_weights
 from sparsegate.schedule import Gradual
 from sparsegate_lab.data import Split, load_data
 from sparsegate_lab.layers import SCORES, add_masks, apply_masks_, cut_to_, masks
-from sparsegate_lab.models import SmallCNN
+from sparsegate_lab.models import LeNet300, SmallCNN
 from sparsegate_lab.train import machine, versions
 from sparsegate_runtime.atomic import write_atomically
 
-TITLE = "Ways to prune a CNN of 105,744 weights on Fashion-MNIST: AdamW with one cycle, batch 128"
+TITLE = "Ways to prune small networks on Fashion-MNIST: AdamW with one cycle, batch 128"
+NETWORKS: dict[str, type[nn.Module]] = {"small-cnn": SmallCNN, "lenet300": LeNet300}
 BATCH = 128
 MEAN, DEVIATION = 0.286, 0.353
 GRADUAL = Gradual(begin=0.15, end=0.75)
@@ -42,7 +43,7 @@ class Look:
     """One training."""
 
     method: str
-    """dense, gates, or gradual pruning ranked by network, layer or lamp."""
+    """dense, gates, gradual pruning ranked by network, layer or lamp, or once: one cut at first."""
     keep: float
     seed: int = 0
     epochs: int = 8
@@ -53,6 +54,11 @@ class Look:
     """For gates: factor on the gradients of weights whose gates are closed."""
     weights: str = ""
     """Initial weights, a state dict of torch."""
+    save: str = ""
+    """Where to save the trained weights, for other looks to begin with."""
+    network: str = "small-cnn"
+    held: int = 5000
+    """Training images of the validation split; with more, the test split is not looked at."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +80,26 @@ class Images:
         right = sum(int((model(image).argmax(1) == label).sum()) for image, label in chunks)
         return round(100 * right / len(self.labels), 2)
 
+    @torch.no_grad()
+    def loss(self, model: nn.Module) -> float:
+        """The mean cross entropy, less noisy than an accuracy."""
+        model.eval()
+        chunks = zip(self.images.split(1000), self.labels.split(1000), strict=True)
+        losses = [
+            float(F.cross_entropy(model(image), label, reduction="sum")) for image, label in chunks
+        ]
+        return round(sum(losses) / len(self.labels), 5)
+
+    def parts(self, first: int) -> tuple[Images, Images]:
+        """The first images and the others."""
+        images, labels = self.images, self.labels
+        return Images(images[:first], labels[:first]), Images(images[first:], labels[first:])
+
+    def joined(self, other: Images) -> Images:
+        """These images before others."""
+        both = torch.cat([self.images, other.images]), torch.cat([self.labels, other.labels])
+        return Images(*both)
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
@@ -94,8 +120,11 @@ def main() -> None:
 
 
 def next_look(path: Path, rows: list[dict[str, Any]]) -> Look | None:
-    """The first look without a row; the file is read again each time, so it can be extended."""
-    made = [row["look"] for row in rows]
+    """The first look without a row; the file is read again each time, so it can be extended.
+
+    Rows that were made by another version of the library say so in `library`, and do not count.
+    """
+    made = [dataclasses.asdict(Look(**row["look"])) for row in rows if "library" not in row]
     looks = [Look(**json.loads(line)) for line in path.read_text().splitlines() if line]
     return next((look for look in looks if dataclasses.asdict(look) not in made), None)
 
@@ -103,9 +132,10 @@ def next_look(path: Path, rows: list[dict[str, Any]]) -> Look | None:
 def train(look: Look, splits: dict[str, Images]) -> dict[str, Any]:
     """Trains a network and measures it."""
     torch.manual_seed(look.seed)
-    model: nn.Module = SmallCNN().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    model = NETWORKS[look.network]().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     if look.weights:
         model.load_state_dict(torch.load(look.weights, weights_only=True))
+    splits = with_held(splits, look.held)
     images = splits["train"]
     steps_per_epoch = len(images.labels) // BATCH
     steps = look.epochs * steps_per_epoch
@@ -120,9 +150,21 @@ def train(look: Look, splits: dict[str, Images]) -> dict[str, Any]:
     if look.method == "gates":
         model = sg.finish(model)
     layers = [int(each.count_nonzero()) for each in model.parameters() if each.ndim > 1]
-    measured = {name: splits[name].accuracy(model) for name in ("validation", "test")}
+    if look.save:
+        torch.save(model.state_dict(), look.save)
+    measured = {name: splits[name].accuracy(model) for name in splits if name != "train"}
+    measured["loss"] = splits["validation"].loss(model)
     seconds = round(time.time() - began)
     return {**measured, "kept": sum(layers), "layers": layers, "seconds": seconds}
+
+
+def with_held(splits: dict[str, Images], held: int) -> dict[str, Images]:
+    """The splits with this many validation images, without a test split if that is not usual."""
+    if held == len(splits["validation"].labels):
+        return splits
+    together = splits["train"].joined(splits["validation"])
+    train, validation = together.parts(len(together.labels) - held)
+    return {"train": train, "validation": validation}
 
 
 Step = Callable[[float], None]
@@ -164,6 +206,19 @@ def gradual(look: Look, model: nn.Module, steps: int) -> Step:
     return after
 
 
+def once(look: Look, model: nn.Module, steps: int) -> Step:
+    """Cuts to the largest weights of the network before the first step."""
+    step = adamw(look, list(add_masks(model).parameters()), steps)
+    score = SCORES["network"]
+    cut_to_(model, look.keep, {name: score(each.weight) for name, each in masks(model).items()})
+
+    def after(progress: float) -> None:
+        step()
+        apply_masks_(model)
+
+    return after
+
+
 def gated(look: Look, model: nn.Module, steps: int) -> Step:
     """Learned gates with a target."""
     sg.gate(model)
@@ -190,7 +245,11 @@ def add_closed_gradients_(model: nn.Module, factor: float) -> None:
         weight.grad += torch.where(closed, factor * gate.gate.grad / weight, 0.0)
 
 
-METHODS: dict[str, Callable[[Look, nn.Module, int], Step]] = {"dense": dense, "gates": gated}
+METHODS: dict[str, Callable[[Look, nn.Module, int], Step]] = {
+    "dense": dense,
+    "once": once,
+    "gates": gated,
+}
 
 if __name__ == "__main__":
     main()

@@ -20,6 +20,7 @@ from sparsegate.gates import (
     Threshold,
     finish,
     gate,
+    gated_weights,
     gates,
     weights,
 )
@@ -219,6 +220,7 @@ def test_the_loss_s_scale_does_not_matter():
     ("target", "draw"),
     [
         (Target(keep=0.1), Sample()),
+        (Target(keep=0.1), Threshold()),
         (Target(max_drop=5.0, baseline=100.0), Threshold()),
         (Target(bytes=600), Threshold()),
     ],
@@ -298,8 +300,29 @@ def test_gates_are_put_in_the_order_of_their_weights_at_begin(kind):
 def test_gates_with_a_start_of_their_own_keep_it():
     model = gate(nn.Linear(40, 20), start=LargestWeights(keep=0.2))
     before = gates(model)["weight"].gate.detach().clone()
-    GatesView(model, None).grade_()
+    memory = [{}]
+    view = GatesView(model, None)
+    view.grade_(memory)
+    view.follow_(memory)
     assert torch.equal(gates(model)["weight"].gate, before)
+    assert memory == [{}]
+
+
+def test_gates_follow_the_sizes_of_their_weights_from_begin_to_freeze():
+    target = Target(keep=0.5, begin=0.1, reach=0.2, freeze=0.8)
+    model = gate(nn.Linear(4, 1, bias=False))
+    weight, found = gated_weights(model)[0], gates(model)["weight"]
+    optimizer = GateSGD(model, target=target, steps=100)
+    for step in range(100):
+        weight.data = torch.tensor([[4.0, 3.0, 2.0, 1.0] if step < 50 else [1.0, 2.0, 3.0, 4.0]])
+        optimizer.zero_grad()
+        ((-1) ** step * model(torch.ones(1, 4)).sum()).backward()
+        optimizer.step()
+        if step == 49:
+            assert found.mask().tolist() == [[True, True, False, False]]
+            assert list(optimizer.state[found.gate]) == ["momentum_buffer", "order"]
+    assert found.mask().tolist() == [[False, False, True, True]]
+    assert list(optimizer.state[found.gate]) == ["momentum_buffer"]
 
 
 def test_a_layer_that_would_be_cut_off_keeps_a_weight_and_is_named():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import torch
@@ -21,8 +21,9 @@ from .count import shift_to, total
 from .file_size import FileSize
 from .goal import LOOKS, FixedPrice, Goal, WeightCount
 from .price_path import PricePath, price_at
+from .same_target import check_same_target, settings_of
 from .target import Found, Target
-from .view import GatesView
+from .view import ORDER, GatesView
 
 GOALS: dict[str, Callable[[Target, GatesView], Goal]] = {
     "keep": WeightCount,
@@ -130,20 +131,25 @@ class TargetPlan(GatePlan):
         """Whether gates have not begun to move."""
         return self.progress < self.target.begin
 
+    @property
+    def _is_look(self) -> bool:
+        """Whether it is time for something expensive."""
+        return self.done % max(1, self.steps // LOOKS) == 0
+
     def motion(self, moment: Moment) -> Motion | None:
         """How gates move in this step; None once the mask is frozen."""
         if self.frozen:
+            for memory in moment.memory:
+                memory.pop(ORDER, None)
             return None
         still = [Slope(0.0, 0.0)] * len(self._gates)
         if self.is_dense:
             self._measure(moment)
             return Motion([0.0] * len(self._gates), still, self._still)
         if not self._unit:
-            if self.target.listen:
-                self._set_gates_by_importance_(moment)
-            elif self._grades:
-                self._view.grade_()
-            self._unit, self._units = self._measured()
+            self._begin(moment)
+        elif self._is_look:
+            self._view.follow_(moment.memory)
         distance = self._distance(moment.lr)
         self._change_price(distance)
         if self.progress >= self.target.reach - (self.target.reach - self.target.begin) / 4:
@@ -156,7 +162,7 @@ class TargetPlan(GatePlan):
     def after_step(self) -> None:
         """Counts the step, and makes the cuts when they are due."""
         self.done += 1
-        if not self.frozen and self.done % max(1, self.steps // LOOKS) == 0:
+        if not self.frozen and self._is_look:
             self._goal.look(self._view, self.progress)
         if not self.frozen and self.progress >= self.target.freeze:
             self._cut()
@@ -228,6 +234,14 @@ class TargetPlan(GatePlan):
             chosen = target.travel is None and not target.listen
             return chosen and self._goal.aimed() is not None
         return target.grade
+
+    def _begin(self, moment: Moment) -> None:
+        """Puts gates in their order, and measures the unit of their movement."""
+        if self.target.listen:
+            self._set_gates_by_importance_(moment)
+        elif self._grades:
+            self._view.grade_(moment.memory)
+        self._unit, self._units = self._measured()
 
     def _measure(self, moment: Moment) -> None:
         """Measures the loss's gradients for gates in the dense phase."""
@@ -307,32 +321,6 @@ class TargetPlan(GatePlan):
         self.frozen = True
         self._view.announce_("")
         LOGGER.info("the mask is frozen at step %s: %s", f"{self.done:,}", self.found)
-
-
-def settings_of(target: Target, steps: int) -> dict[str, Any]:
-    """What makes a plan another one than that of another target, as plain values."""
-    settings = {name: value for name, value in vars(target).items() if value is not None}
-    for name, value in settings.items():
-        if isinstance(value, Mapping):
-            settings[name] = [[pattern, share] for pattern, share in value.items()]
-        elif isinstance(value, tuple):
-            settings[name] = list(value)
-    return {"steps": steps, **settings}
-
-
-def check_same_target(state: dict[str, Any], target: Target, steps: int) -> None:
-    """Raises a `ValueError` if the saved state of a plan is that of another target."""
-    own = settings_of(target, steps)
-    changed = [
-        f"{name}={value} (now {own[name]})"
-        for name, value in state.get("asked", own).items()
-        if name in own and own[name] != value
-    ]
-    if changed:
-        raise ValueError(
-            f"the saved optimizer had another target: {', '.join(changed)}; build this one "
-            "with the target= and steps= of the saved one"
-        )
 
 
 @torch.no_grad()

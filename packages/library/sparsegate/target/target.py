@@ -75,10 +75,11 @@ class Target:
     """
 
     grade: bool | None = None
-    """Whether gates that all start at one value are ordered by their weights' sizes at `begin`.
+    """Whether gates that all start at one value follow the order of their weights from `begin` on.
 
-    The smallest weights of every layer then close first (see `Graded`), unless the loss moves their
-    gates. The default is true, unless `travel`, `price` or `path` is given. It has no effect on
+    Then the smallest weights of every layer close first (see `Graded`), unless the loss moves their
+    gates. Until `freeze`, a gate falls when its weight shrinks, and rises when it grows. If not
+    given, it is true unless `travel`, `price` or `path` is given. It has no effect on
     gates that are drawn at random (`Sample`).
     """
 

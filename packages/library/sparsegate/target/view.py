@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from sparsegate.files import compress, encode_sg
-from sparsegate.gates import OPEN_ABOVE, Graded, Threshold, gated_weights, require_gates, unwrapped
+from sparsegate.gates import (
+    OPEN_ABOVE,
+    Gate,
+    Graded,
+    Threshold,
+    gated_weights,
+    require_gates,
+    unwrapped,
+)
 from sparsegate.sharded import shared_like, whole
 
 from .count import num_true
 from .cut import choose
 from .goal import View
 
+ORDER = "order"  # in an optimiser's state: where the weights' sizes alone would put the gates
 GATED = re.compile(r"(?:^|(?<=\.))parametrizations\.(\w+)\.original$")
 GATE = re.compile(r"(?:^|(?<=\.))parametrizations\.\w+\.\d+\.gate$")
 
@@ -94,12 +104,26 @@ class GatesView(View):
         return float(self._judge())
 
     @torch.no_grad()
-    def grade_(self) -> None:
-        """Puts gates in the order of their weights, in every layer whose gates are all equal."""
-        for gate, weight in zip(self.gates.values(), self._weights, strict=True):
+    def grade_(self, memory: Sequence[dict[str, Any]]) -> None:
+        """Puts gates in the order of their weights, in every layer whose gates are all equal.
+
+        Args:
+            memory: For every weight, a place to remember the order in.
+        """
+        for gate, weight, kept in zip(self.gates.values(), self._weights, memory, strict=True):
             values = whole(gate.gate.detach())
             if isinstance(gate.draw, Threshold) and bool((values == values.flatten()[0]).all()):
-                gate.gate.copy_(shared_like(gate.gate, Graded()(whole(weight.detach()))))
+                kept[ORDER] = _order(gate, weight)
+                gate.gate.copy_(kept[ORDER])
+
+    @torch.no_grad()
+    def follow_(self, memory: Sequence[dict[str, Any]]) -> None:
+        """Moves gates that `grade_` has put in an order by what the order has changed since."""
+        for gate, weight, kept in zip(self.gates.values(), self._weights, memory, strict=True):
+            if ORDER in kept:
+                order = _order(gate, weight)
+                gate.gate.add_(order - kept[ORDER]).clamp_(0.0, 1.0)
+                kept[ORDER].copy_(order)
 
     @torch.no_grad()
     def close_(self, masks: dict[str, Tensor]) -> None:
@@ -111,6 +135,11 @@ class GatesView(View):
         """Writes the target that is still awaited into all gates, for `finish` to warn."""
         for gate in self.gates.values():
             gate.awaited = target
+
+
+def _order(gate: Gate, weight: Tensor) -> Tensor:
+    """The gates that `Graded` gives for these weights, sharded as the gates are."""
+    return shared_like(gate.gate, Graded()(whole(weight.detach())))
 
 
 @torch.no_grad()
