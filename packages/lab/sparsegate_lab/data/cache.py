@@ -15,8 +15,15 @@ from torch import Tensor
 
 from sparsegate_runtime.atomic import write_atomically
 
-from .cache_folder import cache_folder, check_space, clear_partials, hold_lock, mapped
-from .cache_folder import replacing, writing_to
+from .cache_folder import (
+    cache_folder,
+    check_space,
+    clear_partials,
+    hold_lock,
+    mapped,
+    replacing,
+    writing_to,
+)
 from .decoding import decode_all
 from .photos import MISSING, PhotoSource, Storing
 

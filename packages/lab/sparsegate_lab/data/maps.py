@@ -9,8 +9,15 @@ import torch
 from jaxtyping import Float16, UInt8
 from torch import Tensor
 
-from .cache_folder import cache_folder, check_space, clear_partials, hold_lock, mapped
-from .cache_folder import replacing, writing_to
+from .cache_folder import (
+    cache_folder,
+    check_space,
+    clear_partials,
+    hold_lock,
+    mapped,
+    replacing,
+    writing_to,
+)
 
 VERSION = 1  # of the file's format; a new version computes all maps again
 WHAT = "the outputs of the front"

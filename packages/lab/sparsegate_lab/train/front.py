@@ -17,6 +17,10 @@ TOLERANCE = 1e-3  # of the logits when their front is computed before, relative 
 Progress = Callable[[int, int], None]
 
 
+def silent(done: int, total: int) -> None:
+    """Reports no progress."""
+
+
 class Stored(nn.Module):
     """Stands where the front was, and gives what the front gave."""
 
@@ -88,9 +92,9 @@ class Front:
         return front
 
     @property
-    def num_weights(self) -> int:
-        """The weights of the front, all of which are kept."""
-        return sum(each.numel() for each in self.layers.parameters() if each.ndim > 1)
+    def num_kept(self) -> int:
+        """The weights of the front that are not zero; all of them stay."""
+        return sum(int(each.count_nonzero()) for each in self.layers.parameters() if each.ndim > 1)
 
     @property
     def hash(self) -> str:

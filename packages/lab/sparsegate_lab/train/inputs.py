@@ -26,7 +26,7 @@ from sparsegate_lab.models import find_model
 
 from .batches import Batches
 from .evaluate import accuracy
-from .front import Front, PickCopy, Progress, first_copy
+from .front import Front, PickCopy, Progress, first_copy, silent
 from .run import Run
 
 SHARE = 0.5  # of a GPU's free memory that images may take
@@ -52,7 +52,7 @@ class Inputs:
         data: Dataset,
         accelerator: Accelerator,
         front: Front | None = None,
-        progress: Progress = lambda done, total: None,
+        progress: Progress = silent,
     ) -> Inputs:
         """The inputs of one process of a run.
 

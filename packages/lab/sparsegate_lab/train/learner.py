@@ -111,7 +111,7 @@ class Learner:
         # Under mixed precision accelerate sets a forward that would run the original.
         model.__dict__.pop("forward", None)
         layers = count_layers(self.run.method.finish(model))
-        return sum(layer.kept for layer in layers) + (self.front.num_weights if self.front else 0)
+        return sum(layer.kept for layer in layers) + (self.front.num_kept if self.front else 0)
 
     def finish(self) -> nn.Module:
         """The finished network, with its averaged weights if the run asks for them.

@@ -132,6 +132,8 @@ class TargetPlan(Plan):
 
     def motion(self, moment: Moment) -> Motion | None:
         """How gates move in this step; None once the mask is frozen."""
+        if self._goal.wants_mean:
+            self._view.mean.keep_in(moment.memory[0])
         if self.frozen:
             return None
         still = [Slope(0.0, 0.0)] * len(self._gates)
@@ -156,12 +158,22 @@ class TargetPlan(Plan):
     def after_step(self) -> None:
         """Counts the step, and makes the cuts when they are due."""
         self.done += 1
-        if not self.frozen and self.done % max(1, self.steps // LOOKS) == 0:
+        if self._goal.wants_mean:
+            self._view.mean.add()
+        looks = self.done % max(1, self.steps // LOOKS) == 0
+        fewer = None
+        if self.frozen and looks:
+            fewer = self._goal.spare(self._view, self.progress)
+        elif looks:
             self._goal.look(self._view, self.progress)
         if not self.frozen and self.progress >= self.target.freeze:
             self._cut()
-        if self.done == self.steps and (fewer := self._goal.end(self._view)) is not None:
+        if self.done == self.steps:
+            fewer = self._goal.end(self._view)
+        if fewer is not None:
             self._view.close_(self._view.masks(fewer))
+        if looks:
+            self._view.mean.forget()
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint must hold, as plain values."""
@@ -175,6 +187,7 @@ class TargetPlan(Plan):
             "running": torch.stack([getattr(self, name) for name in RUNNING]).tolist(),
             "path": self._path.state(),
             "goal": self._goal.state(),
+            "averaged": self._view.mean.count,
         }
 
     def load(self, state: dict[str, Any]) -> None:
@@ -186,12 +199,14 @@ class TargetPlan(Plan):
         check_same_target(state, self.target, self.steps)
         device = self._still.device
         self.done, self.frozen, self._unit = state["done"], state["frozen"], state["push"]
+        self._view.is_cut = self.frozen
         for name, value in zip(RUNNING, state["running"], strict=True):
             setattr(self, name, torch.tensor(value, device=device))
         self._path.load(state["path"])
         self._units = state["pushes"]
         self._layer_grad_sums = torch.tensor(state["heard_of_each"], device=device)
         self._goal.load(state["goal"])
+        self._view.mean.count = state.get("averaged", 0)
         self._view.announce_("" if self.frozen else self._awaited)
 
     @property
@@ -287,9 +302,11 @@ class TargetPlan(Plan):
             missing = shift_to(self._gates, budget, at_most=max(FARTHEST, HIGHEST * way))
             missing, highest = missing / way * balance, HIGHEST * balance
             # Far from the budget, all gates go there at once; nothing is learned about the price.
-            far = missing > highest
+            # A budget that rises may open gates by a price below zero.
+            may_rise = self._goal.may_rise
+            far = (missing.abs() if may_rise else missing) > highest
             level = (self._level + LASTING * missing).clamp(0.0, highest)
-            near = (level + AT_ONCE * missing).clamp(0.0, highest)
+            near = (level + AT_ONCE * missing).clamp(-highest if may_rise else 0.0, highest)
             self._price = torch.where(far, missing, near)
             self._level = torch.where(far, self._level, level)
 
@@ -304,7 +321,7 @@ class TargetPlan(Plan):
                 stacklevel=2,
             )
         self._view.close_(self._view.masks(self._goal.final(self._view)))
-        self.frozen = True
+        self.frozen = self._view.is_cut = True
         self._view.announce_("")
         LOGGER.info("the mask is frozen at step %s: %s", f"{self.done:,}", self.found)
 
