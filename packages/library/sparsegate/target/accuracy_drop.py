@@ -55,7 +55,7 @@ class AccuracyDrop(Goal):
         """The lowest accuracy that is allowed at this moment."""
         late = max(0.0, progress - self._target.freeze) / (1 - self._target.freeze)
         spent = self._allowed * min(1.0, SPENT + (1 - SPENT) * late / ALL_SPENT)
-        return self._baseline - spent - self._expected_gain * self._left(progress) ** LEARNED
+        return self._baseline - spent - self._expected_gain * self._left(progress, LEARNED)
 
     def budget(self, progress: float) -> float:
         """Moves from the budget of the last look to the next one."""
@@ -79,7 +79,7 @@ class AccuracyDrop(Goal):
         if way > 0 and self._next >= self._most:
             # Nothing is removed, so this is what a dense network has at this moment.
             missing = self.floor(progress) - accuracy
-            self._expected_gain += missing / max(1e-3, self._left(progress) ** LEARNED)
+            self._expected_gain += missing / max(1e-3, self._left(progress, LEARNED))
         factor = self._factor * FASTER if way == self._way else self._factor / 2
         self._factor = min(self._largest(progress), max(FINEST, factor))
         self._last, self._since, self._way = self._next, progress, way
@@ -112,15 +112,17 @@ class AccuracyDrop(Goal):
         begin, freeze = self._target.begin, self._target.freeze
         return max(FINEST, FASTEST * (freeze - progress) / (freeze - begin))
 
-    def _left(self, progress: float) -> float:
-        return (1 - progress) / (1 - self._target.begin)
+    def _left(self, progress: float, power: float) -> float:
+        """A power of the share of time that is left."""
+        left: float = ((1 - progress) / (1 - self._target.begin)) ** power
+        return left
 
     def _fewest(self, view: View, progress: float, low: int, high: int, tries: int) -> int:
         floor = self.floor(progress)
         return smallest(lambda count: view.accuracy_of(count) >= floor, low, high, tries=tries)
 
     def _check_reach(self, progress: float) -> None:
-        gain = self._behind * self._left(progress) ** SLOWEST
+        gain = self._behind * self._left(progress, SLOWEST)
         if self._best < self._baseline - self._allowed - gain:
             nearest = self._baseline - self._best
             warnings.warn(

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from sparsegate.gates import require_gates
 from sparsegate.price import Moment, Motion, Plan, Slope
 
-from .plan import TargetPlan, check_same_target, settings_of
+from .plan import TargetPlan
+from .same_target import check_same_target, settings_of
 from .target import Found, Target
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import torch
@@ -21,6 +21,7 @@ from .count import shift_to, total
 from .file_size import FileSize
 from .goal import LOOKS, FixedPrice, Goal, WeightCount
 from .price_path import PricePath, price_at
+from .same_target import check_same_target, settings_of
 from .target import Found, Target
 from .view import GatesView
 
@@ -324,32 +325,6 @@ class TargetPlan(Plan):
         self.frozen = self._view.is_cut = True
         self._view.announce_("")
         LOGGER.info("the mask is frozen at step %s: %s", f"{self.done:,}", self.found)
-
-
-def settings_of(target: Target, steps: int) -> dict[str, Any]:
-    """What makes a plan another one than that of another target, as plain values."""
-    settings = {name: value for name, value in vars(target).items() if value is not None}
-    for name, value in settings.items():
-        if isinstance(value, Mapping):
-            settings[name] = [[pattern, share] for pattern, share in value.items()]
-        elif isinstance(value, tuple):
-            settings[name] = list(value)
-    return {"steps": steps, **settings}
-
-
-def check_same_target(state: dict[str, Any], target: Target, steps: int) -> None:
-    """Raises a `ValueError` if the saved state of a plan is that of another target."""
-    own = settings_of(target, steps)
-    changed = [
-        f"{name}={value} (now {own[name]})"
-        for name, value in state.get("asked", own).items()
-        if name in own and own[name] != value
-    ]
-    if changed:
-        raise ValueError(
-            f"the saved optimiser had another target: {', '.join(changed)}; build this one "
-            "with the target= and steps= of the saved one"
-        )
 
 
 @torch.no_grad()
