@@ -19,6 +19,7 @@ class World(View):
     best: float = 99.0
     noise: tuple[float, ...] = (0.0,)
     looked: int = 0
+    settled: bool = False
 
     def num_layers(self) -> int:
         return 4
@@ -34,6 +35,9 @@ class World(View):
 
     def accuracy_of(self, count: int) -> float:
         return self.best - max(0.0, math.log(1000 / count))
+
+    def settle_(self) -> None:
+        self.settled = True
 
     def accuracy(self) -> float:
         self.looked += 1
@@ -97,7 +101,7 @@ def test_a_drop_ends_where_the_accuracy_is_just_above_the_floor():
     world = World()
     goal = AccuracyDrop(Target(max_drop=0.5, baseline=99.0), world)
     world.count = trained(goal, world)
-    assert world.count == pytest.approx(882, rel=0.03)
+    assert world.count == pytest.approx(882, rel=0.1)
     count = goal.end(world)
     assert count == pytest.approx(607, rel=0.01)
     assert world.accuracy_of(count) >= 98.5
@@ -106,16 +110,46 @@ def test_a_drop_ends_where_the_accuracy_is_just_above_the_floor():
 def test_a_drop_is_not_held_up_by_single_bad_looks():
     world = World(noise=(0.0, 0.0, 0.0, 2.0))
     count = trained(AccuracyDrop(Target(max_drop=0.5, baseline=99.0), world), world)
-    assert count == pytest.approx(882, rel=0.03)
+    assert 800 < count < 4000  # cuts after the freeze are left to spend the rest
 
 
-def test_no_weight_is_taken_after_the_moment_of_reach():
+def test_no_weight_comes_back_after_the_moment_of_reach():
+    goal = AccuracyDrop(Target(max_drop=0.5, baseline=99.0), World())
+    goal.look(World(), 0.2)
+    goal.look(World(count=500), 0.3)
+    assert 500 < goal.budget(0.5) < 560
+    goal.look(World(count=500), 0.7)
+    assert goal.budget(0.8) < 560
+
+
+def test_a_network_with_all_its_weights_says_what_can_be_expected_at_a_moment():
+    goal = AccuracyDrop(Target(max_drop=0.5, baseline=99.0), World())
+    goal.look(World(best=97.0), 0.1)
+    goal.look(World(best=98.5), 0.3)  # above the floor, so weights are removed
+    assert goal.budget(0.4) < 100_000
+    late = AccuracyDrop(Target(max_drop=0.5, baseline=99.0), World())
+    late.look(World(best=97.0), 0.1)
+    late.look(World(best=96.0), 0.3)  # learns later than expected
+    assert late.floor(0.3) == pytest.approx(96.0)
+    late.look(World(best=98.5), 0.4)
+    assert late.budget(0.5) < 100_000
+
+
+def test_after_the_freeze_weights_that_can_be_spared_are_cut_a_few_at_a_time():
+    goal = AccuracyDrop(Target(max_drop=0.5, baseline=99.0), World())
+    world, counts = World(count=2000), []
+    for look in range(41, 51):
+        world.count = goal.spare(world, look / LOOKS) or world.count
+        counts.append(world.count)
+    assert counts[0] == pytest.approx(1500, rel=0.05)
+    assert counts[-1] == pytest.approx(607, rel=0.05)
+    assert goal.spare(World(count=500), 0.9) is None
+
+
+def test_at_the_end_weights_settle_first():
     world = World()
-    goal = AccuracyDrop(Target(max_drop=0.5, baseline=99.0), world)
-    goal.look(world, 0.2)
-    before = goal.budget(0.3)
-    goal.look(world, 0.7)
-    assert goal.budget(0.8) == before < 100_000
+    AccuracyDrop(Target(max_drop=0.5, baseline=99.0), world).end(world)
+    assert world.settled
 
 
 def test_a_budget_does_not_run_ahead_of_gates_that_cannot_follow():
@@ -142,8 +176,8 @@ def test_what_can_be_spared_after_the_weights_have_settled_is_cut_at_the_end():
 def test_before_the_end_a_drop_allows_for_what_the_network_has_not_learned_yet():
     goal = AccuracyDrop(Target(max_drop=0.5, baseline=99.0, begin=0.2), World(best=97.0))
     goal.look(World(best=97.0), 0.1)
-    assert [goal.floor(progress) for progress in (0.2, 0.6, 1.0)] == pytest.approx(
-        [96.875, 98.375, 98.875]
+    assert [goal.floor(progress) for progress in (0.2, 0.6, 0.8, 1.0)] == pytest.approx(
+        [96.875, 98.625, 98.875 - 2 / 64, 98.5]
     )
 
 

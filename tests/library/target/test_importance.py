@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from sparsegate.gates import Constant, gate, gates, weights
 from sparsegate.optimizers import GateSGD
 from sparsegate.target import Target
-from sparsegate.target.plan import set_by_importance_
+from sparsegate.target.importance import set_by_importance_
 
 STEPS, BEGIN = 40, 8
 TARGET = Target(keep=0.2, begin=BEGIN / STEPS, travel=1e-3, listen=True)

@@ -27,6 +27,7 @@ ALONE = (
     "label_smoothing",
     "normalise",
     "distil",
+    "front",
     "average",
     "target",
     "update",

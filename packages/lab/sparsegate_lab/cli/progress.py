@@ -21,19 +21,15 @@ class Progress(Watcher):
         self._task = progress.TaskID(0)
         self._num_weights = 0
         self._epochs = 0
+        self._preparing = ""
 
     def decoded(self, done: int, total: int) -> None:
         """Shows how many photographs are in the cache."""
-        if done == 1 and not self._console.is_terminal:
-            self._console.print(
-                f"decoding {total:,} photographs, once", highlight=False, markup=False
-            )
-        if self._console.is_terminal and self._bar is None:
-            self._open(f"decoding {total:,} photographs, once", total, 0)
-        if self._bar is not None:
-            self._bar.update(self._task, completed=done)
-        if done == total:
-            self.closed()
+        self._prepared(f"decoding {total:,} photographs, once", done, total)
+
+    def computed(self, done: int, total: int) -> None:
+        """Shows for how many images the front is done."""
+        self._prepared(f"computing what the front gives for {total:,} images, once", done, total)
 
     def began(self, run: Run[Any], folder: Path, step: int, steps: int, num_weights: int) -> None:
         """Says what is trained and where, and opens the bar."""
@@ -46,6 +42,19 @@ class Progress(Watcher):
         )
         if self._console.is_terminal:
             self._open(f"{run.epochs} epochs", steps, step)
+
+    def _prepared(self, words: str, done: int, total: int) -> None:
+        """Shows how much of what is kept in the cache is there."""
+        if words != self._preparing:
+            self._preparing = words
+            if self._console.is_terminal:
+                self._open(words, total, 0)
+            else:
+                self._console.print(words, highlight=False, markup=False)
+        if self._bar is not None:
+            self._bar.update(self._task, completed=done)
+        if done == total:
+            self.closed()
 
     def _open(self, words: str, total: int, done: int) -> None:
         self._bar = progress.Progress(

@@ -12,6 +12,7 @@ from .folder import read_image_folder
 from .gpu_augment import can_change_fast, changed_in_one_pass, changes_of
 from .idx import read_idx_folder
 from .load import DATASETS, load_data
+from .maps import hash_of_images, load_or_compute
 from .mnist import mnist
 from .photos import Storing
 
@@ -33,7 +34,9 @@ __all__ = [
     "can_change_fast",
     "changed_in_one_pass",
     "changes_of",
+    "hash_of_images",
     "load_data",
+    "load_or_compute",
     "mnist",
     "read_idx_folder",
     "read_image_folder",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import torch
-from jaxtyping import Int64, UInt8
+from jaxtyping import Int64, Num, UInt8
 from torch import Tensor
 
 from sparsegate.export import Normalise
@@ -20,9 +20,12 @@ MAX_COUNTED = 2**30  # bytes that mean and spread are computed from; larger sets
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Images as bytes, possibly mapped from a file, and their labels."""
+    """Images as bytes, possibly mapped from a file, and their labels.
 
-    images: UInt8[Tensor, "image channel height width"]
+    Behind a front, which is frozen, its outputs in fp16 instead of images.
+    """
+
+    images: Num[Tensor, "image *shape"]
     labels: Int64[Tensor, " image"]
 
     def __len__(self) -> int:
@@ -69,11 +72,6 @@ class Dataset:
         """Channels, height and width."""
         channels, height, width = self.train.images.shape[1:]
         return channels, height, width
-
-    @property
-    def num_bytes(self) -> int:
-        """Size of all images in memory."""
-        return sum(split.images.numel() for split in (self.train, self.validation, self.test))
 
     @cached_property
     def num_classes(self) -> int:

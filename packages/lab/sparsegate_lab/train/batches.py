@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import torch
-from jaxtyping import Float, Int64, Num, UInt8
+from jaxtyping import Float, Int64, Num
 from torch import Tensor
 
 from sparsegate_lab.data import Augment, Split, can_change_fast, changed_in_one_pass, changes_of
@@ -18,7 +18,7 @@ from .seed import generator
 
 AHEAD = 3  # batches that are fetched in advance if the images are not on the device
 PIECE = 16_384  # bytes that are copied at once
-Batch = tuple[Float[Tensor, "part channel height width"], Int64[Tensor, " part"]]
+Batch = tuple[Float[Tensor, "part *image"], Int64[Tensor, " part"]]
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class EpochBatches:
         # Through pinned memory, which the GPU can read while the CPU goes on.
         pinned = torch.cuda.is_available()
         waiting = torch.empty(
-            (len(chosen), *split.images.shape[1:]), dtype=torch.uint8, pin_memory=pinned
+            (len(chosen), *split.images.shape[1:]), dtype=split.images.dtype, pin_memory=pinned
         )
         gather_(waiting, split.images, chosen)
         labels = split.labels[chosen].pin_memory() if pinned else split.labels[chosen]
@@ -127,8 +127,8 @@ class EpochBatches:
 
 
 def gather_(
-    out: UInt8[Tensor, "part *image"],
-    images: UInt8[Tensor, "all *image"],
+    out: Num[Tensor, "part *image"],
+    images: Num[Tensor, "all *image"],
     chosen: Int64[Tensor, " part"],
 ) -> None:
     """Copies the chosen images to `out`, in pieces, because torch copies long rows one by one."""
@@ -142,11 +142,11 @@ def gather_(
 
 
 def changed(
-    images: Num[Tensor, "part channel height width"],
+    images: Num[Tensor, "part *image"],
     drawn: tuple[Num[Tensor, "part _"], ...],
     augments: tuple[Augment, ...],
     normalise: Callable[[Tensor], Tensor],
-) -> Float[Tensor, "part channel rows columns"]:
+) -> Float[Tensor, "part *given"]:
     """The images as the network gets them in training."""
     for augment, numbers in zip(augments, drawn, strict=True):
         images = augment.apply(images, numbers)

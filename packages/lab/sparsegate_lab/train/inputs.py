@@ -26,6 +26,7 @@ from sparsegate_lab.models import find_model
 
 from .batches import Batches
 from .evaluate import accuracy
+from .front import Front, PickCopy, Progress, first_copy, silent
 from .run import Run
 
 SHARE = 0.5  # of a GPU's free memory that images may take
@@ -38,21 +39,41 @@ class Inputs:
     data: Dataset
     """The dataset, on the CPU."""
     splits: dict[str, Split]
-    """train, validation and test, on the device if they fit."""
+    """train, validation and test, on the device if they fit; maps if the network has no front."""
     normalise: Callable[[Tensor], Tensor]
-    """Turns the bytes of images into the numbers that the network takes."""
+    """Turns the bytes of images, or the maps, into the numbers that the network takes."""
     batches: Batches
     accelerator: Accelerator
 
     @classmethod
-    def of(cls, run: Run[Any], data: Dataset, accelerator: Accelerator) -> Inputs:
-        """The inputs of one process of a run."""
+    def of(
+        cls,
+        run: Run[Any],
+        data: Dataset,
+        accelerator: Accelerator,
+        front: Front | None = None,
+        progress: Progress = silent,
+    ) -> Inputs:
+        """The inputs of one process of a run.
+
+        Args:
+            run: the run.
+            data: its dataset.
+            accelerator: the process.
+            front: the front that the run's network lacks; the inputs are then what it gives.
+            progress: called while the outputs of the front are computed.
+        """
         device = accelerator.device
-        splits, normalise = to_device(data, device), normaliser_of(run, data)
+        splits, normalise = splits_of(data), normaliser_of(run, data)
+        augments = augments_of(run)
+        if front is not None:
+            splits = front.splits(data, normalise, device, progress, mirrored=run.flip)
+            normalise, augments = first_copy, (PickCopy(),) if run.flip else ()
+        splits = to_device(splits, device)
         batches = Batches(
             splits["train"],
             normalise,
-            augments_of(run),
+            augments,
             run.batch_size,
             run.seed,
             rank=accelerator.process_index,
@@ -87,10 +108,15 @@ def augments_of(run: Run[Any]) -> tuple[Augment, ...]:
     return tuple(augments)
 
 
-def to_device(data: Dataset, device: torch.device) -> dict[str, Split]:
-    """The splits by name, on the device if all of them fit into half of its free memory."""
-    splits = {"train": data.train, "validation": data.validation, "test": data.test}
-    if device.type == "cuda" and data.num_bytes > SHARE * torch.cuda.mem_get_info(device)[0]:
+def splits_of(data: Dataset) -> dict[str, Split]:
+    """The splits of a dataset by name."""
+    return {"train": data.train, "validation": data.validation, "test": data.test}
+
+
+def to_device(splits: dict[str, Split], device: torch.device) -> dict[str, Split]:
+    """The splits, on the device if all of them fit into half of its free memory."""
+    num_bytes = sum(split.images.nbytes for split in splits.values())
+    if device.type == "cuda" and num_bytes > SHARE * torch.cuda.mem_get_info(device)[0]:
         return splits
     return {name: split.to(device) for name, split in splits.items()}
 

@@ -17,6 +17,7 @@ from sparsegate.schedule import ramp
 from sparsegate_lab.method import Judge, Training
 
 from .evaluate import count_layers
+from .front import Front
 from .inputs import Inputs
 from .network import distil_of
 from .notes import Notes
@@ -46,14 +47,22 @@ class Learner:
     """One process's copy of the model in training."""
 
     def __init__(
-        self, run: Run[Any], model: nn.Module, inputs: Inputs, notes: Notes, *, sharded: bool
+        self,
+        run: Run[Any],
+        model: nn.Module,
+        inputs: Inputs,
+        notes: Notes,
+        *,
+        sharded: bool,
+        front: Front | None = None,
     ) -> None:
         self.run, self.inputs, self.notes, self.sharded = run, inputs, notes, sharded
-        self.accelerator = inputs.accelerator
+        self.accelerator, self.front = inputs.accelerator, front
         self.steps = run.epochs * len(inputs.batches)
         self._install(model)
         device = self.accelerator.device
-        self.teacher = distil_of(run, inputs.data.num_classes, device) if run.distil else None
+        classes = inputs.data.num_classes
+        self.teacher = distil_of(run, classes, device, front) if run.distil else None
 
     def step(self, step: int, images: Tensor, labels: Tensor) -> Tensor:
         """Takes one step and returns the loss."""
@@ -101,14 +110,22 @@ class Learner:
         model = copy.deepcopy(self.model) if self.shards is None else self.shards.ordinary()
         # Under mixed precision accelerate sets a forward that would run the original.
         model.__dict__.pop("forward", None)
-        return sum(layer.kept for layer in count_layers(self.run.method.finish(model)))
+        layers = count_layers(self.run.method.finish(model))
+        return sum(layer.kept for layer in layers) + (self.front.num_kept if self.front else 0)
 
     def finish(self) -> nn.Module:
-        """The finished network, with its averaged weights if the run asks for them."""
+        """The finished network, with its averaged weights if the run asks for them.
+
+        A front that was taken out is still missing: `whole` puts it back.
+        """
         if self.average is not None:
             self.average.apply_()
         finished: nn.Module = self.run.method.finish(self._unwrapped())
         return finished
+
+    def whole(self, finished: nn.Module) -> nn.Module:
+        """The finished network with its front, in place."""
+        return finished if self.front is None else self.front.put_back_(finished)
 
     def found(self) -> tuple[str, ...]:
         """Remarks on the penalty that a target found, if the method has a target."""

@@ -162,10 +162,12 @@ class Loop:
             model = self.learner.finish()
         accelerator = self.inputs.accelerator
         splits = ("validation", "test")
+        accuracies = {split: self.inputs.accuracy(model, split) for split in splits}
+        model = self.learner.whole(model)
         record = make_record(
             self.run,
             model,
-            accuracies={split: self.inputs.accuracy(model, split) for split in splits},
+            accuracies=accuracies,
             epochs=self.history.epochs,
             seconds=self.history.seconds,
             command=command,

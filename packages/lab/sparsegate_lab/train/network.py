@@ -17,6 +17,7 @@ from sparsegate_lab.models import find_model, load_weights_, make_model
 from sparsegate_runtime.schema import load_json
 
 from .evaluate import count_layers
+from .front import Front
 from .run import Run
 from .seed import fold
 from .weights import finished_network, read_weights
@@ -54,17 +55,36 @@ def empty_network(run: Run[Any], num_classes: int = 10) -> nn.Module:
     with torch.random.fork_rng(devices=()):
         method: Method = run.method
         model = make_model(run.model, num_classes=num_classes)
-        return method.finish(method.prepare(model, progress=1.0))
+        front = front_of(run, model)
+        finished = method.finish(method.prepare(model, progress=1.0))
+        return finished if front is None else front.put_back_(finished)
 
 
-def distil_of(run: Run[Any], num_classes: int, device: torch.device) -> Distil:
+def front_of(run: Run[Any], model: nn.Module) -> Front | None:
+    """The run's front, taken out of the model in place; None if the run has none."""
+    return Front.taken_from(model, run.front, _image_shape(run)) if run.front else None
+
+
+def distil_of(run: Run[Any], num_classes: int, device: torch.device, front: Front | None) -> Distil:
     """The distillation loss with the run's teachers, the networks of finished runs."""
     models = [_finished(network, run, num_classes) for network in run.distil.networks]
+    if front is not None:
+        _share_front(models, front)
     teacher = models[0] if len(models) == 1 else Ensemble(*models)
     teacher.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
     if run.compile:
         teacher.compile()
     return Distil(teacher, run.distil.temperature, run.distil.share)
+
+
+def _share_front(models: list[nn.Module], front: Front) -> None:
+    """Takes the front out of all teachers, which must be the run's."""
+    for model in models:
+        if Front.taken_from(model, front.name, front.image_shape).hash != front.hash:
+            raise ValueError(
+                f"a teacher has another front {front.name}; train it with this run's --front and "
+                "--weights, as both read the same outputs"
+            )
 
 
 def _finished(network: Path, run: Run[Any], num_classes: int) -> nn.Module:

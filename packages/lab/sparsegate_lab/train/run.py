@@ -47,6 +47,9 @@ class Run(Generic[AnyMethod]):
     new_head: tuple[str, ...] = ()
     """Layers that do not take their initial weights, such as classifier.6 or classifier.*"""
 
+    front: str = ""
+    """Part that begins the network, such as features: frozen, its outputs are computed once."""
+
     epochs: int = 20
     """Passes over the training images."""
 
@@ -117,6 +120,7 @@ class Run(Generic[AnyMethod]):
         _check_training(self)
         _check_loss(self)
         _check_images(self)
+        _check_front(self)
         if self.clip and getattr(self.method, "update", "apart") != "apart":
             raise ValueError(
                 "with one optimizer for weights and gates, clip would affect both; leave clip out, "
@@ -146,6 +150,8 @@ class Run(Generic[AnyMethod]):
         """
         settings = self.to_json()
         settings.pop("weights")  # its content counts, not its path
+        if not self.front:
+            settings.pop("front")  # runs had names before there were fronts
         digest = hashlib.blake2b(
             json.dumps(settings, sort_keys=True).encode(), digest_size=4
         ).hexdigest()
@@ -223,6 +229,23 @@ def _check_images(run: Run[Any]) -> None:
     if run.normalise not in NORMALISE:
         raise ValueError(f"normalise is one of {', '.join(NORMALISE)}, got {run.normalise!r}")
     Storing(size=run.stored_size, bad_images=run.bad_images)
+
+
+def _check_front(run: Run[Any]) -> None:
+    if not run.front:
+        return
+    if not run.weights:
+        raise ValueError(
+            "front freezes what a part of the network has learned, and without initial weights it "
+            "has learned nothing; give --weights"
+        )
+    changed = [name for name in ("shift", "crop", "jitter", "erase") if getattr(run, name)]
+    if changed:
+        off = " ".join(f"--{name} 0" for name in changed)
+        raise ValueError(
+            "the outputs of a front are computed once, so images cannot change in every epoch, "
+            f"except by --flip; add {off}"
+        )
 
 
 def _plain(value: Any) -> Any:

@@ -25,7 +25,7 @@ from .inputs import Inputs, normaliser_of
 from .learner import Learner
 from .loop import Loop, check_checkpoint
 from .malloc import keep_freed_memory
-from .network import fresh_network
+from .network import fresh_network, front_of
 from .notes import Notes
 from .run import Run
 from .shard import is_sharding
@@ -93,14 +93,15 @@ def _train(run: Run[Any], folder: RunFolder, watch: Watcher, command: str, shard
     accelerator = _accelerator(run)
     sharded = is_sharding(accelerator, run.method, shard)
     baseline = _baseline(run, data, model, accelerator)
-    inputs = Inputs.of(run, data, accelerator)
+    front = front_of(run, model)
+    inputs = Inputs.of(run, data, accelerator, front, watch.computed)
     checkpoint, progress = folder.checkpoints.newest(), 0.0
     if checkpoint is not None:
         check_checkpoint(checkpoint, folder, data.counts, run.epochs, len(inputs.batches))
         progress = checkpoint.step / (run.epochs * len(inputs.batches))
     model = run.method.prepare(model, progress)
     notes = Notes(watch if accelerator.is_main_process else Watcher(), data.notes)
-    learner = Learner(run, model, inputs, notes, sharded=sharded)
+    learner = Learner(run, model, inputs, notes, sharded=sharded, front=front)
     loop = Loop(learner, folder, num_weights=num_weights, baseline=baseline)
     with folder.opened() if accelerator.is_main_process else nullcontext():
         if folder.checkpoints.last_step() > (checkpoint.step if checkpoint is not None else 0) and (

@@ -19,6 +19,9 @@ class Watcher:
     def decoded(self, done: int, total: int) -> None:
         """`done` of `total` photographs are decoded; not called if they were in the cache."""
 
+    def computed(self, done: int, total: int) -> None:
+        """The front's outputs of `done` of `total` images are computed; not if in the cache."""
+
     def began(self, run: Run, folder: Path, step: int, steps: int, num_weights: int) -> None:  # type: ignore[type-arg]
         """Training begins, or continues, at a step."""
 
@@ -48,6 +51,11 @@ class Watchers(Watcher):
         """Calls all watchers."""
         for watcher in self._watchers:
             watcher.decoded(done, total)
+
+    def computed(self, done: int, total: int) -> None:
+        """Calls all watchers."""
+        for watcher in self._watchers:
+            watcher.computed(done, total)
 
     def began(self, run: Run, folder: Path, step: int, steps: int, num_weights: int) -> None:  # type: ignore[type-arg]
         """Calls all watchers."""

@@ -3,31 +3,38 @@
 from __future__ import annotations
 
 import math
-import statistics
 import warnings
 
 from .goal import LOOKS, Goal, View, smallest
 from .target import Target, UnreachableTarget
 
-FINEST = 0.02  # smallest change of the budget's logarithm at a look
+FASTEST, RISING, FINEST = 0.35, 0.1, 0.02  # changes of the budget's logarithm at a look
 FASTER = 1.5  # growth of the change while looks agree
-TRIES, EXACTLY = 7, 12  # of the searches at the cut and at the end
-SPENT = 0.25  # share of the drop that training spends; the rest is for the cut at the end
-MEDIAN_OF = 3  # looks; a single one is uncertain while the learning rate is high
+TRIES, EXACTLY, ATONCE = 7, 12, 4  # of the searches at the cut, at the end, and in between
+SPENT = 0.25  # share of the drop that is spent before the cut
+ALL_SPENT = 0.5  # share of the time after the cut in which the rest is spent
+LEARNED = 3.0  # power of the time left by which accuracy approaches its end
+SLOWEST = 2.0  # the same power for a network that learns late
+SPARED = 0.75  # smallest share of the weights that a cut after the freeze leaves
 
 
 class AccuracyDrop(Goal):
     """As few weights as cost at most a given number of points of validation accuracy.
 
     The budget falls by a factor at every look while the accuracy is above the floor, and rises
-    while it is below. The factor shrinks with every turn and grows while looks agree. The accuracy
-    is the median of the last looks.
+    while it is below. The factor shrinks with every turn and grows while looks agree.
 
-    The floor ends `max_drop` below the baseline and is lower before: the network is still
-    learning, and no network is at its best at a high learning rate. The dense phase shows by how
-    much. A part of the drop is held back, and no weight is removed after `reach`, when little time
-    is left to recover. Weights that can be spared once the others have settled are cut at the end.
+    The accuracy is that of the mean of the weights since the last look. With the weights of a
+    single step it would be far too low while the learning rate is high, and the floor would be
+    wrong by more than the drop.
+
+    The floor ends `max_drop` below the baseline and is lower before, because the network is still
+    learning. The dense phase shows by how much. A part of the drop is spent when the mask is
+    frozen; the rest is spent by small cuts from then on, as long as the others can make up for
+    them, and by a last one at the end.
     """
+
+    may_rise = wants_mean = True
 
     def __init__(self, target: Target, view: View) -> None:
         assert target.max_drop is not None
@@ -37,19 +44,18 @@ class AccuracyDrop(Goal):
             )
         self._target, self._baseline, self._allowed = target, target.baseline, target.max_drop
         self._least, self._most = math.log(view.num_layers()), math.log(view.num_gates())
-        # Large enough to come to the least by `reach` if the accuracy never falls.
-        self._largest = (self._most - self._least) / max(1.0, LOOKS * (target.reach - target.begin))
-        self._factor = self._largest
-        self._seen: list[float] = []
+        self._factor = FASTEST
         start = math.log(max(view.num_open(), view.num_layers()))
         self._last, self._next = start, start
         self._since, self._way, self._best = target.begin, -1.0, 0.0
         self._behind = 0.0  # how far the dense network is below the baseline at `begin`
+        self._expected_gain = 0.0  # the same, corrected by what was seen since
 
     def floor(self, progress: float) -> float:
         """The lowest accuracy that is allowed at this moment."""
-        left = (1 - progress) / (1 - self._target.begin)
-        return self._baseline - SPENT * self._allowed - self._behind * left**2
+        late = max(0.0, progress - self._target.freeze) / (1 - self._target.freeze)
+        spent = self._allowed * min(1.0, SPENT + (1 - SPENT) * late / ALL_SPENT)
+        return self._baseline - spent - self._expected_gain * self._left(progress, LEARNED)
 
     def budget(self, progress: float) -> float:
         """Moves from the budget of the last look to the next one."""
@@ -62,35 +68,62 @@ class AccuracyDrop(Goal):
 
     def look(self, view: View, progress: float) -> None:
         """Lowers or raises the budget."""
-        self._seen = [*self._seen, view.accuracy()][-MEDIAN_OF:]
-        accuracy = statistics.median(self._seen)
+        accuracy = view.accuracy()
         self._best = max(self._best, accuracy)
         if progress < self._target.begin:
-            self._behind = max(0.0, self._baseline - self._best)
+            self._behind = self._expected_gain = max(0.0, self._baseline - self._best)
             return
         if progress - 1 / LOOKS < self._target.reach <= progress:
             self._check_reach(progress)
         way = -1.0 if accuracy >= self.floor(progress) else 1.0
+        if way > 0 and self._next >= self._most:
+            # Nothing is removed, so this is what a dense network has at this moment.
+            missing = self.floor(progress) - accuracy
+            self._expected_gain += missing / max(1e-3, self._left(progress, LEARNED))
         factor = self._factor * FASTER if way == self._way else self._factor / 2
-        self._factor = min(self._largest, max(FINEST, factor))
+        self._factor = min(self._largest(progress), max(FINEST, factor))
         self._last, self._since, self._way = self._next, progress, way
-        # Not further below the open gates than they can follow.
-        lowest = max(self._least, math.log(max(1, view.num_open())) - 2 * self._largest)
-        late = way < 0 and progress >= self._target.reach
-        self._next = min(
-            self._most, max(lowest, self._next + (0.0 if late else way * self._factor))
-        )
+        change = -self._factor
+        if way > 0:  # weights that come back late have not learned
+            change = min(RISING, self._factor) if progress < self._target.reach else 0.0
+        # Not further from the open gates than they can follow.
+        now = math.log(max(1, view.num_open()))
+        lowest = max(self._least, now - 2 * self._largest(progress))
+        self._next = min(self._most, now + RISING, max(lowest, self._next + change))
 
     def final(self, view: View) -> int:
         """The smallest number whose network is above the floor; if none, about the open gates."""
         # Hardly more than are open: weights with closed gates have not learned.
         now = max(view.num_layers(), view.num_open())
         most = max(now, min(round(1.1 * now), math.ceil(math.exp(self._next))))
-        low, floor = max(view.num_layers(), most // 8), self.floor(self._target.freeze)
-        return smallest(lambda count: view.accuracy_of(count) >= floor, low, most, tries=TRIES)
+        return self._fewest(
+            view, self._target.freeze, max(view.num_layers(), most // 8), most, TRIES
+        )
+
+    def spare(self, view: View, progress: float) -> int | None:
+        """Cuts a few weights that can be spared now."""
+        now = view.num_open()
+        least = max(view.num_layers(), round(SPARED * now))
+        fewest = self._fewest(view, progress, least, now, ATONCE)
+        return fewest if fewest < now else None
+
+    def _largest(self, progress: float) -> float:
+        """The largest change of the budget, which shrinks so that accuracy can follow."""
+        begin, freeze = self._target.begin, self._target.freeze
+        return max(FINEST, FASTEST * (freeze - progress) / (freeze - begin))
+
+    def _left(self, progress: float, power: float) -> float:
+        """A power of the share of time that is left."""
+        left: float = ((1 - progress) / (1 - self._target.begin)) ** power
+        return left
+
+    def _fewest(self, view: View, progress: float, low: int, high: int, tries: int) -> int:
+        floor = self.floor(progress)
+        return smallest(lambda count: view.accuracy_of(count) >= floor, low, high, tries=tries)
 
     def _check_reach(self, progress: float) -> None:
-        if self._best < self.floor(progress) - (1 - SPENT) * self._allowed:
+        gain = self._behind * self._left(progress, SLOWEST)
+        if self._best < self._baseline - self._allowed - gain:
             nearest = self._baseline - self._best
             warnings.warn(
                 f"max_drop={self._allowed} below {self._baseline} % is out of reach so far: the "
@@ -102,7 +135,9 @@ class AccuracyDrop(Goal):
 
     def end(self, view: View) -> int | None:
         """Cuts weights that can be spared now; warns if the accuracy has fallen too far."""
-        accuracy, wanted, now = view.accuracy(), self._baseline - self._allowed, view.num_open()
+        wanted, now = self._baseline - self._allowed, view.num_open()
+        view.settle_()
+        accuracy = view.accuracy()
         if accuracy >= wanted:
             least = view.num_layers()
             fewest = smallest(
@@ -120,7 +155,7 @@ class AccuracyDrop(Goal):
         return None
 
     def state(self) -> list[float]:
-        """The budget, how it changes, and the accuracies seen last and best."""
+        """The budget, how it changes, and the best accuracy."""
         return [
             self._last,
             self._next,
@@ -129,7 +164,7 @@ class AccuracyDrop(Goal):
             self._best,
             self._factor,
             self._behind,
-            *self._seen,
+            self._expected_gain,
         ]
 
     def load(self, state: list[float]) -> None:
@@ -142,5 +177,5 @@ class AccuracyDrop(Goal):
             self._best,
             self._factor,
             self._behind,
-            *self._seen,
+            self._expected_gain,
         ) = state

@@ -35,11 +35,21 @@ class View(abc.ABC):
 
     @abc.abstractmethod
     def accuracy(self) -> float:
-        """Validation accuracy of the network in percent."""
+        """Validation accuracy in percent; of the mean of recent weights if the goal wants it."""
+
+    @abc.abstractmethod
+    def settle_(self) -> None:
+        """Replaces the weights by their recent mean if it is better, in place; ends the mean."""
 
 
 class Goal(abc.ABC):
     """A target's wish as a number of open gates, which may change during training."""
+
+    may_rise = False
+    """Whether the budget may rise again, so that a price below zero opens gates."""
+
+    wants_mean = False
+    """Whether accuracy is measured with the mean of the weights since the last look."""
 
     @abc.abstractmethod
     def budget(self, progress: float) -> float:
@@ -55,6 +65,10 @@ class Goal(abc.ABC):
 
     def look(self, view: View, progress: float) -> None:
         """Called about fifty times in a training, before the cut, for expensive measurements."""
+
+    def spare(self, view: View, progress: float) -> int | None:
+        """Called after the cut as `look` was before: how many weights the next cut leaves."""
+        return None
 
     def end(self, view: View) -> int | None:
         """Called after the last step: how many weights a second cut leaves; None for no cut."""

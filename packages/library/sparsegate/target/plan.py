@@ -11,15 +11,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from sparsegate.gates import ClosedLayer, graded_
+from sparsegate.gates import ClosedLayer
 from sparsegate.price import GatePlan, Moment, Motion, Slope
 from sparsegate.schedule import cosine, ramp
-from sparsegate.sharded import local, whole
+from sparsegate.sharded import local
 
 from .accuracy_drop import AccuracyDrop
 from .count import shift_to, total
 from .file_size import FileSize
 from .goal import LOOKS, FixedPrice, Goal, WeightCount
+from .importance import set_by_importance_
 from .price_path import PricePath, price_at
 from .same_target import check_same_target, settings_of
 from .target import Found, Target
@@ -138,6 +139,8 @@ class TargetPlan(GatePlan):
 
     def motion(self, moment: Moment) -> Motion | None:
         """How gates move in this step; None once the mask is frozen."""
+        if self._goal.wants_mean:
+            self._view.mean.keep_in(moment.memory[0])
         if self.frozen:
             for memory in moment.memory:
                 memory.pop(ORDER, None)
@@ -162,12 +165,21 @@ class TargetPlan(GatePlan):
     def after_step(self) -> None:
         """Counts the step, and makes the cuts when they are due."""
         self.done += 1
-        if not self.frozen and self._is_look:
+        if self._goal.wants_mean:
+            self._view.mean.add()
+        looks, fewer = self._is_look, None
+        if self.frozen and looks:
+            fewer = self._goal.spare(self._view, self.progress)
+        elif looks:
             self._goal.look(self._view, self.progress)
         if not self.frozen and self.progress >= self.target.freeze:
             self._cut()
-        if self.done == self.steps and (fewer := self._goal.end(self._view)) is not None:
+        if self.done == self.steps:
+            fewer = self._goal.end(self._view)
+        if fewer is not None:
             self._view.close_(self._view.masks(fewer))
+        if looks:
+            self._view.mean.forget()
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint must hold, as plain values."""
@@ -181,6 +193,7 @@ class TargetPlan(GatePlan):
             "running": torch.stack([getattr(self, name) for name in RUNNING]).tolist(),
             "path": self._path.state(),
             "goal": self._goal.state(),
+            "averaged": self._view.mean.count,
         }
 
     def load(self, state: dict[str, Any]) -> None:
@@ -192,12 +205,14 @@ class TargetPlan(GatePlan):
         check_same_target(state, self.target, self.steps)
         device = self._still.device
         self.done, self.frozen, self._unit = state["done"], state["frozen"], state["push"]
+        self._view.is_cut = self.frozen
         for name, value in zip(RUNNING, state["running"], strict=True):
             setattr(self, name, torch.tensor(value, device=device))
         self._path.load(state["path"])
         self._units = state["pushes"]
         self._layer_grad_sums = torch.tensor(state["heard_of_each"], device=device)
         self._goal.load(state["goal"])
+        self._view.mean.count = state.get("averaged", 0)
         self._view.announce_("" if self.frozen else self._awaited)
 
     @property
@@ -301,9 +316,11 @@ class TargetPlan(GatePlan):
             missing = shift_to(self._gates, budget, at_most=max(FARTHEST, HIGHEST * way))
             missing, highest = missing / way * balance, HIGHEST * balance
             # Far from the budget, all gates go there at once; nothing is learned about the price.
-            far = missing > highest
+            # A budget that rises may open gates by a price below zero.
+            may_rise = self._goal.may_rise
+            far = (missing.abs() if may_rise else missing) > highest
             level = (self._level + LASTING * missing).clamp(0.0, highest)
-            near = (level + AT_ONCE * missing).clamp(0.0, highest)
+            near = (level + AT_ONCE * missing).clamp(-highest if may_rise else 0.0, highest)
             self._price = torch.where(far, missing, near)
             self._level = torch.where(far, self._level, level)
 
@@ -318,20 +335,6 @@ class TargetPlan(GatePlan):
                 stacklevel=2,
             )
         self._view.close_(self._view.masks(self._goal.final(self._view)))
-        self.frozen = True
+        self.frozen = self._view.is_cut = True
         self._view.announce_("")
         LOGGER.info("the mask is frozen at step %s: %s", f"{self.done:,}", self.found)
-
-
-@torch.no_grad()
-def set_by_importance_(gates: Sequence[Tensor], squares: Sequence[Tensor]) -> None:
-    """Sets gates by sums of squared gradients, in place: one for the largest; all stay open.
-
-    A gate's gradient is a weight's gradient times the weight. Its square is the diagonal of the
-    Fisher information times the squared weight: up to a factor, what the loss would rise by
-    without that weight (LeCun, Denker and Solla, 1990; Theis et al., 2018). Unlike magnitudes, it
-    can be compared between layers, and it sees which inputs are always zero.
-    """
-    largest = torch.stack([whole(square.amax()) for square in squares]).amax()
-    for gate, square in zip(gates, squares, strict=True):
-        local(gate).copy_(graded_(local(square).div(largest)))

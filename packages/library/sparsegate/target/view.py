@@ -24,6 +24,7 @@ from sparsegate.sharded import shared_like, whole
 from .count import num_true
 from .cut import choose
 from .goal import View
+from .recent_mean import RecentMean
 
 ORDER = "order"  # in an optimiser's state: where the weights' sizes alone would put the gates
 GATED = re.compile(r"(?:^|(?<=\.))parametrizations\.(\w+)\.original$")
@@ -55,6 +56,8 @@ class GatesView(View):
         }
         self.gates = {name: gate for name, (gate, _) in pairs.items()}
         self._weights = [weight for _, weight in pairs.values()]
+        self.mean = RecentMean(model)
+        self.is_cut = False
 
     def num_layers(self) -> int:
         """How many weights have gates."""
@@ -75,9 +78,18 @@ class GatesView(View):
         ]
 
     def masks(self, count: int) -> dict[str, Tensor]:
-        """The masks of an exact cut; equal gates by the magnitude of their weights."""
+        """The masks of an exact cut; equal gates by the magnitude of their weights.
+
+        Once the mask is frozen all open gates are equal, and magnitudes count within their layer,
+        as in `Graded`.
+        """
         values = [gate.gate.detach() for gate in self.gates.values()]
         sizes = [weight.detach().abs() for weight in self._weights]
+        if self.is_cut:
+            sizes = [
+                shared_like(size, Graded()(whole(size * value)))
+                for size, value in zip(sizes, values, strict=True)
+            ]
         return dict(zip(self.gates, choose(values, sizes, count), strict=True))
 
     def bytes_of(self, count: int) -> int:
@@ -95,7 +107,17 @@ class GatesView(View):
         return found
 
     def accuracy(self) -> float:
-        """Accuracy as the judge measures it."""
+        """Accuracy of the mean of recent weights; of the weights of this step without a mean."""
+        with self.mean.applied():
+            return self._judged()
+
+    def settle_(self) -> None:
+        """Replaces the weights by their mean if it is better, and ends the mean."""
+        if self.accuracy() > self._judged():
+            self.mean.apply_()
+        self.mean.forget()
+
+    def _judged(self) -> float:
         if self._judge is None:
             raise ValueError(
                 "max_drop needs judge=, a function that returns the model's validation accuracy "
