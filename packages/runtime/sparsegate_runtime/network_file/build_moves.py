@@ -200,7 +200,7 @@ def embedding(builder: Builder, record: OperationRecord, read: n.Node) -> n.Node
     return n.Embedding(inputs=(read,), shape=shape, table=table, name=builder.title(number))
 
 
-def cast(builder: Builder, _: Record, read: n.Node) -> n.Node:
+def cast(builder: Builder, _: OperationRecord, read: n.Node) -> n.Node:
     """Integers or truth values of an input as floats."""
     kind = builder.kinds.get(read, "float32")
     need(kind in ("int64", "bool"), f"a cast reads {kind}, expected int64 or bool")
