@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 Example: TypeAlias = Tensor | tuple[Any, ...] | Mapping[str, Any]
 """What a model takes: one input, a tuple of inputs, or inputs by keyword."""
 
-TALKATIVE = ("torch.fx.experimental.symbolic_shapes", "torch._subclasses.fake_tensor")
-"""Loggers of torch that report what torch.export then raises."""
-
 
 @torch.no_grad()
 def capture(model: nn.Module, example: Example, *, any_batch: bool = False) -> Graph:
@@ -51,7 +48,7 @@ def capture(model: nn.Module, example: Example, *, any_batch: bool = False) -> G
 
     """
     args, kwargs = arguments_of(example)
-    with evaluating(model), unchecked(), _without_autocast(), _quiet(), warnings.catch_warnings():
+    with evaluating(model), unchecked(), _without_autocast(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         program = _exported(model, args, kwargs, any_batch=any_batch)
         changed = _changed_buffers(program)
@@ -92,20 +89,6 @@ def unchecked() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Keeps torch from printing tracebacks and graphs of models that it cannot export."""
-    loggers = [logging.getLogger(name) for name in TALKATIVE]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
-
-
-@contextlib.contextmanager
 def _without_autocast() -> Iterator[None]:
     """Switches autocast off, whose casts would become operations of the graph."""
     with contextlib.ExitStack() as stack:
@@ -122,7 +105,7 @@ def _exported(
 
     sizes = _any_first_size(kwargs or args) if any_batch else None
     _know_caches()
-    with torch.random.fork_rng(devices=()):
+    with torch.random.fork_rng(devices=()), _without_logs():
         try:
             with contextlib.redirect_stderr(io.StringIO()):  # it prints graphs that it gives up
                 return export(model, args, kwargs, dynamic_shapes=sizes, strict=False)
@@ -132,6 +115,21 @@ def _exported(
                 f"{type(model).__name__} cannot be captured by torch.export "
                 f"({_first_line(error)}); its forward must not branch on the values of its input"
             ) from error
+
+
+@contextlib.contextmanager
+def _without_logs() -> Iterator[None]:
+    """Keeps torch from printing the traceback of an error that this module raises in words."""
+    names = ("torch._subclasses.fake_tensor", "torch.fx.experimental.symbolic_shapes")
+    loggers = [logging.getLogger(name) for name in names]
+    disabled = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
+    try:
+        yield
+    finally:
+        for logger, before in zip(loggers, disabled, strict=True):
+            logger.disabled = before
 
 
 def _know_caches() -> None:
