@@ -15,7 +15,7 @@ from .cost import Cost
 from .entry import FORMATS, Entry
 from .format import Description
 from .signature import UNSIGNED, check_signature, signed
-from .types import TYPES, Array, Shape, bits_type, check_shape, num_bytes
+from .types import TYPES, Array, Shape, bits_type, check_shape, num_bytes, printable
 
 ENDING = ".sparse.safetensors"
 FORMAT, VERSION = "sparsegate", "1"
@@ -55,7 +55,7 @@ def read_safetensors(path: Path) -> tuple[Entries, dict[str, str]]:
         stored, metadata = _read_stored(raw)
         return _network(metadata, stored)
     except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+        raise ValueError(f"{path}: {printable(error)}") from error
 
 
 def _pieces(entries: Entries, tied: dict[str, str]) -> list[bytes | memoryview]:
