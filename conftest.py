@@ -65,8 +65,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Puts the long files first and keeps the order of all others."""
     items.sort(key=lambda item: item.path.stem not in LONG)
-    if config.getoption("draws") and config.cache is not None:
-        seen = config.cache.get(REMEMBERED, {})
+    cache = getattr(config, "cache", None)
+    if config.getoption("draws") and cache is not None:
+        seen = cache.get(REMEMBERED, {})
         left = [item for item in items if not seen.get(item.nodeid, True)]
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if seen.get(item.nodeid, True)]
@@ -96,7 +97,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Remembers which tests draw random numbers, for `--draws`."""
-    cache = session.config.cache
+    cache = getattr(session.config, "cache", None)  # none with -p no:cacheprovider
     if cache is not None and not hasattr(session.config, "workerinput"):
         cache.set(REMEMBERED, {**cache.get(REMEMBERED, {}), **SEEN})
 

@@ -64,11 +64,11 @@ class Interruptions(Attack):
         for _ in range(times):
             done, hit = self._interrupted(draw, self._words(name), begin, seconds)
             hits += hit
-            if wrong := next(filter(None, map(problems, done)), ""):
+            if wrong := next(filter(None, map(self._problems, done)), ""):
                 return f"{FAULT}{name}: interrupted: {wrong}"
         done = ended_together(begin(self._words(name), self._output))
-        if any(problems(each) or each.status for each in done):
-            status, wrong = done[0].status, problems(done[0])
+        if any(self._problems(each) or each.status for each in done):
+            status, wrong = done[0].status, self._problems(done[0])
             return f"{FAULT}{name}: resumed: status {status} {wrong} {done[0].text[-150:]}"
         if left := [path.name for path in self._out.rglob("*.partial")]:
             return f"{FAULT}{name}: {left[0]} is left over"
@@ -84,6 +84,9 @@ class Interruptions(Attack):
     ) -> tuple[list[Ended], bool]:
         """Starts a command and interrupts it; how it ended, and whether it was in time."""
         raise NotImplementedError
+
+    def _problems(self, done: Ended) -> str:
+        return problems(done)
 
     def _words(self, name: str) -> list[str]:
         where = {"{run}": str(self._run), "{out}": str(self._out)}
@@ -182,6 +185,10 @@ class TorchrunKills(FullStarts):
     def attempt(self, draw: Random) -> str:
         """Interrupts a training in two processes."""
         return self._attempted(draw, draw.choice(list(PAIRS)), started_by_torchrun)
+
+    def _problems(self, done: Ended) -> str:
+        """Torchrun shows a traceback of its own if one of its processes has failed."""
+        return "" if "ChildFailedError" in done.text else problems(done)
 
 
 class FullDisks(Interruptions):
