@@ -46,7 +46,7 @@ def comma_separated(rows: list[Row]) -> str:
 def _row(record: Record, is_best: bool) -> Row:
     return (
         _target(record) or _price(record),
-        str(record.run["seed"]),
+        str(record.run.get("seed", "-")),
         str(record.kept),
         f"{record.rate:.1f}",
         f"{record.rate_with_biases:.1f}",
@@ -64,4 +64,4 @@ def _target(record: Record) -> str:
 
 
 def _price(record: Record) -> str:
-    return said(record.run["method"].get("penalty", {}).get("count"))
+    return said((record.run["method"].get("penalty") or {}).get("count"))

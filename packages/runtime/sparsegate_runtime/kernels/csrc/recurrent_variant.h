@@ -22,7 +22,7 @@ INLINE Vector NAME(exponential)(Vector x)
     sum = sum * rest + 1.6666665459e-1f;
     sum = sum * rest + 5.0000001201e-1f;
     sum = sum * rest * rest + rest + 1.0f;
-    const Bits scale = (((Bits)shifted << 23) + (127 << 23)) & 0x7f800000;
+    const Bits scale = (((Bits)shifted + (127 - 0x4B400000)) << 23) & 0x7f800000; /* no overflow, also of a NaN */
     return sum * (Vector)scale;
 }
 
