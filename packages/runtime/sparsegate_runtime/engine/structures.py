@@ -35,6 +35,7 @@ class Kind(IntEnum):
     UPSAMPLE = 14
     EMBEDDING = 15
     RECURRENT = 16
+    CAST = 17
 
 
 class Structure(ctypes.Structure):
@@ -297,6 +298,12 @@ class Embedding(Structure):
         ("out", View),
         ("feature", LONG),
     )
+
+
+class Cast(Structure):
+    """`Cast` of engine.h."""
+
+    _fields_ = (("dims", LONG), ("shape", DIMS), ("bytes", LONG), ("input", View), ("out", View))
 
 
 class RecurrentSteps(Structure):
