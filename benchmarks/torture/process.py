@@ -17,7 +17,7 @@ from accelerate.state import AcceleratorState, GradientState
 
 from sparsegate.cli import main
 
-TOO_LONG = 120.0
+TOO_LONG = 600.0
 """Seconds after which a command counts as hanging."""
 AGENT = 1.0
 """Seconds that other processes of a training have to end by themselves once one has failed."""
