@@ -23,8 +23,8 @@ test-random: SEED := $(SEED) # drawn once
 test-random: $(VENV)/.ready-dev ## the fast tests on fresh random cases; make test-random SEED=7 repeats those of seed 7
 	SPARSEGATE_SEED=$(SEED) $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder --hypothesis-seed=$(SEED)
 
-test-seeds: $(VENV)/.ready-dev ## the fast tests on fresh seeds for nine minutes, on all cores; outcomes go to results/torture.json
-	$(BIN)/python -m benchmarks.torture.suites
+test-seeds: $(VENV)/.ready-dev ## the fast tests on fresh seeds for nine minutes, on all cores; DRAWS=1: only those that a seed changes
+	$(BIN)/python -m benchmarks.torture.suites $(if $(DRAWS),--draws)
 
 test-slow: $(VENV)/.ready-dev ## the tests that take minutes
 	$(BIN)/python -m pytest -m slow

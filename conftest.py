@@ -45,9 +45,32 @@ LONG = (
 """Files with few, long tests, which run first: run last, they would keep one process busy alone."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+STATE = pytest.StashKey[tuple[object, ...]]()
+DRAWS = "draws random numbers"
+REMEMBERED = "sparsegate/draws"
+SEEN: dict[str, bool] = {}
+"""Which tests of this session have drawn random numbers."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds `--draws`."""
+    parser.addoption(
+        "--draws",
+        action="store_true",
+        help="leave out the tests that drew no random numbers when they ran last: "
+        "another seed changes nothing for them",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Puts the long files first and keeps the order of all others."""
     items.sort(key=lambda item: item.path.stem not in LONG)
+    cache = getattr(config, "cache", None)
+    if config.getoption("draws") and cache is not None:
+        seen = cache.get(REMEMBERED, {})
+        left = [item for item in items if not seen.get(item.nodeid, True)]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if seen.get(item.nodeid, True)]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -56,3 +79,30 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     torch.default_generator.manual_seed(seed)
     np.random.seed(seed)
     random.seed(seed)
+    item.stash[STATE] = _random_state()
+
+
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Notes whether a test may depend on SEED."""
+    drawn = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+    if drawn or _random_state() != item.stash.get(STATE, None):
+        item.user_properties.append((DRAWS, True))
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Collects what the tests have noted, in the process that starts the others, too."""
+    if report.when == "teardown":
+        SEEN[report.nodeid] = (DRAWS, True) in report.user_properties
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Remembers which tests draw random numbers, for `--draws`."""
+    cache = getattr(session.config, "cache", None)  # none with -p no:cacheprovider
+    if cache is not None and not hasattr(session.config, "workerinput"):
+        cache.set(REMEMBERED, {**cache.get(REMEMBERED, {}), **SEEN})
+
+
+def _random_state() -> tuple[object, ...]:
+    """The generators of torch and numpy; beartype changes Python's."""
+    name, words, *place = np.random.get_state()
+    return torch.get_rng_state().numpy().tobytes(), name, bytes(memoryview(words)), *place

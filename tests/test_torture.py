@@ -4,6 +4,7 @@ import json
 import os
 import random
 import time
+from pathlib import Path
 
 import pytest
 from benchmarks.torture.attack import FAULT, Attack, refusal
@@ -26,7 +27,9 @@ def test_some_cases_of_an_attack_find_nothing(name, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["networks", "sgn", "flips", "kills", "disks", "commands"])
+@pytest.mark.parametrize(
+    "name", ["networks", "sgn", "flips", "kills", "pairs", "disks", "commands"]
+)
 def test_a_slow_attack_finds_nothing(name, tmp_path):
     seen = []
     for _, outcome in outcomes(name, ATTACKS[name], 0, 0, 20):
@@ -121,6 +124,20 @@ def test_a_suite_with_a_fresh_seed_is_added_to_the_record(tmp_path):
     assert (first["seed"], first["status"], len(first["failed"])) == (7, 1, 1)
     assert first["failed"][0].endswith("test_some.py::test_b")
     assert "1 failed, 1 passed" in first["summary"]
+    assert first["kind"] == "all tests"
+
+
+def test_tests_that_draw_no_random_numbers_are_left_out(tmp_path):
+    tests = tmp_path / "test_some.py"
+    draws = "import torch\n\n\ndef test_draws():\n    torch.rand(1)\n"
+    tests.write_text(f"{draws}\n\ndef test_draws_nothing():\n    pass\n")
+    hooks = Path(__file__).parents[1] / "conftest.py"
+    (tmp_path / "conftest.py").write_text(hooks.read_text())
+    words = ["--rootdir", str(tmp_path), "-c", os.devnull, "-o", "cache_dir=seen", str(tests)]
+    whole, part = (run_suite(7, 0, words, draws=draws) for draws in (False, True))
+    assert "2 passed" in whole["summary"]
+    assert "1 passed, 1 deselected" in part["summary"]
+    assert part["kind"] == "tests that draw random numbers"
 
 
 def test_damaged_json_differs_from_the_file_it_was_made_of():

@@ -7,7 +7,7 @@ from .commands import Commands
 from .drawn_networks import Networks
 from .files import FILES
 from .flips import Flips
-from .interruptions import FullDisks, Kills
+from .interruptions import INTERRUPTIONS
 from .jsons import JSONS
 from .network_files import NetworkFiles
 
@@ -17,7 +17,6 @@ ATTACKS: dict[str, Attack] = {
     **JSONS,
     "sgn": NetworkFiles(),
     "flips": Flips(),
-    "kills": Kills(),
-    "disks": FullDisks(),
+    **INTERRUPTIONS,
     "commands": Commands(),
 }

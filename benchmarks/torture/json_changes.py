@@ -22,8 +22,8 @@ Place = tuple[Any, Any]
 
 
 def changed_value(draw: Random, value: Any) -> Any:
-    """The value with one of the values in it changed, removed, renamed or doubled."""
-    holder = {"": copy.deepcopy(value)}
+    """The value with one of the values in it changed, removed, renamed or doubled, in place."""
+    holder = {"": value}
     places = list(_places(holder))
     container, key = draw.choice(places)
     how = draw.random()
@@ -38,9 +38,9 @@ def changed_value(draw: Random, value: Any) -> Any:
     elif how < 0.6:
         source, index = draw.choice(places)
         if index in source if isinstance(source, dict) else index < len(source):
-            container[key] = copy.deepcopy(source[index])
+            container[key] = json.loads(json.dumps(source[index]))
     else:
-        container[key] = draw.choice(ODD)
+        container[key] = copy.deepcopy(draw.choice(ODD))
     return holder[""]
 
 
@@ -73,7 +73,7 @@ def _change_item(draw: Random, items: list[Any], index: int, how: float) -> None
     elif isinstance(items[index], int) and how < 0.5:
         items[index] += draw.choice((-1, 1, 8, -8))
     else:
-        items[index] = draw.choice(ODD)
+        items[index] = copy.deepcopy(draw.choice(ODD))
 
 
 def _places(container: Any) -> Any:

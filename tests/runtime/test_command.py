@@ -124,6 +124,17 @@ def test_ctrl_c_during_the_imports_is_one_line_and_exit_code_130(package):
     assert_one_line(error, "interrupted before any work began")
 
 
+def test_ctrl_c_before_the_verbs_are_known_is_one_line_and_exit_code_130(package):
+    verbs = package / "extra-1.0.dist-info" / "entry_points.txt"
+    verbs.unlink()
+    os.mkfifo(verbs)  # whoever reads it waits
+    with started("extra", path=package) as process, verbs.open("w"):  # opens when it is read
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert_one_line(error, "interrupted")
+
+
 def test_the_module_and_its_exit_code_are_the_command(python):
     done = python("-m", "sparsegate", "trian")
     assert done.returncode == 2

@@ -24,6 +24,7 @@ class Whole:
     counts: dict[str, int] = field(default_factory=dict)
     flag: bool = False
     share: float | Mapping[str, float] | None = None
+    many: tuple[float, ...] = ()
 
     def __post_init__(self):
         if self.rate < 0:
@@ -64,6 +65,12 @@ def test_a_mapping_is_an_object_or_the_list_of_its_pairs(share):
         ({"parts": [], "rate": -1}, "rate is at least 0, got -1"),
         ({"parts": [{"size": 2**63}]}, r"parts\[0\].size: expected a whole number below 2\^63"),
         ({"parts": [], "rate": 10**400}, r"rate: expected a number below 2\^63"),
+        ({"parts": [], "rate": float("nan")}, "rate: expected a finite number, got NaN"),
+        ({"parts": [], "share": float("inf")}, "share: expected a number or an object, got Inf"),
+        (
+            {"parts": [], "many": [0.5, -float("inf")]},
+            r"many\[1\]: expected a finite number, got -I",
+        ),
         (
             {"parts": [{"size": 1, "name": "\ud800"}]},
             r"parts\[0\].name: expected a string of whole",

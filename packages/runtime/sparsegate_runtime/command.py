@@ -60,6 +60,8 @@ def main(argv: list[str] | None = None) -> int:
     try:
         try:
             return _answer(sys.argv[1:] if argv is None else argv)
+        except KeyboardInterrupt:  # before a verb runs, or after it
+            return _complain("interrupted", 130)
         finally:
             sys.stdout.flush()  # an error at the interpreter's end could not be caught
     except BrokenPipeError:

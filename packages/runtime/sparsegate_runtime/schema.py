@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import types
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -141,7 +142,9 @@ def _is_plain(value: Any) -> bool:
     kind = type(value)
     if kind is int:
         return bool(abs(value) < LARGEST)
-    return kind is float or kind is bool or (kind is str and value.isascii())
+    if kind is float:
+        return math.isfinite(value)
+    return kind is bool or (kind is str and value.isascii())
 
 
 def _parse_mapping(
@@ -163,6 +166,8 @@ def _are_plain_numbers(kind: type, values: Sequence[Any]) -> bool:
     found = set(map(type, values))
     if not found <= {kind, int}:
         return False
+    if float in found and not math.isfinite(sum(values)):
+        return False
     return int not in found or max(map(abs, values)) < LARGEST
 
 
@@ -172,6 +177,8 @@ def _parse_plain(kind: Any, value: Any, field: str) -> Any:
         _refuse(field, _words(kind), value)
     if isinstance(value, int) and abs(value) >= LARGEST:
         _refuse(field, f"{_words(kind)} below 2^63", value)
+    if isinstance(value, float) and not math.isfinite(value):
+        _refuse(field, "a finite number", value)
     if kind is str and not value.isascii():
         _check_unicode(field, value)
     return float(value) if kind is float else value

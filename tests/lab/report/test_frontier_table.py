@@ -51,6 +51,13 @@ def test_targets_take_the_place_of_prices():
     assert (heads[0], row[0]) == ("target", "keep 0.05")
 
 
+def test_a_record_of_another_version_without_seed_or_penalty_has_a_row():
+    run = {"method": {"name": "learned_gates", "penalty": None}}
+    study = Study("x", "", (dataclasses.replace(record("a", 1, 50, 90), run=run),))
+    _, row = frontier_table(study)
+    assert row[:2] == ("-", "-")
+
+
 def test_the_table_is_a_csv():
     assert (
         comma_separated(frontier_table(FRONTIER)).splitlines()[1]

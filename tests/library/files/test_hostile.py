@@ -4,6 +4,7 @@ import contextlib
 import json
 import re
 import time
+import zlib
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from sparsegate.files import compress, load
+from sparsegate_runtime.files import encode_sg, varint
 
 ZEROS = {"format": "gaps", "dtype": "F32", "shape": [8], "kept": 0, "of": "kept", "rice": 0}
 KEPT = ZEROS | {"kept": 2}
@@ -557,3 +559,17 @@ def test_a_checksum_that_does_not_match_is_refused(code, refused):
 
 def test_an_unknown_entry_of_the_metadata_is_refused(refused):
     assert "unknown entry 'other'" in refused(sparse_file({"w": ZEROS}, other="text"))
+
+
+def test_errors_and_tables_are_printable_whatever_the_names(tmp_path):
+    name, path = "a\nb\x1b[2J", tmp_path / "x.sparse.safetensors"
+    compress({name: torch.zeros(3, 4), "c": torch.ones(2)}).save(path)
+    assert "a\\nb\\x1b[2J" in str(load(path))
+    raw = encode_sg(compress({name: torch.zeros(3, 4)}).entries, {})[0]
+    huge = raw.replace(b"J\x03\x08", b"J" + varint(2**40) + varint(2**41), 1)
+    assert huge != raw
+    file = tmp_path / "x.sg"
+    file.write_bytes(huge[:-4] + zlib.crc32(huge[:-4]).to_bytes(4, "little"))
+    with pytest.raises(ValueError, match=r"x\.sg") as refused:
+        load(file)
+    assert str(refused.value).isprintable()

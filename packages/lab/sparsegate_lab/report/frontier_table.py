@@ -35,7 +35,7 @@ def frontier_table(study: Study) -> list[Row]:
 def _row(record: Record, is_best: bool) -> Row:
     return (
         _target(record) or _price(record),
-        str(record.run["seed"]),
+        str(record.run.get("seed", "-")),
         str(record.kept),
         f"{record.rate:.1f}",
         f"{record.rate_with_biases:.1f}",
@@ -53,7 +53,7 @@ def _target(record: Record) -> str:
 
 
 def _price(record: Record) -> str:
-    return said(record.run["method"].get("penalty", {}).get("count"))
+    return said((record.run["method"].get("penalty") or {}).get("count"))
 
 
 def plot_frontier(study: Study, path: Path) -> list[Path]:

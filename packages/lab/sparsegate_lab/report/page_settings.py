@@ -45,19 +45,27 @@ def effective(settings: dict[str, Any]) -> dict[str, Any]:
 
     >>> effective({"stop": {"rate": 0.0, "drop": 0.5}, "distil": {"teacher": "", "share": 0.5}})
     {}
+    >>> effective({"stop": None, "method": None, "distil": 5})
+    {'method': None}
     """
-    method = settings.get("method", {})
-    target = method.get("target") or {}
+    method = _part(settings, "method")
+    target = _part(method, "target")
     aimed = any(target.get(wish) is not None for wish in WISHES)
     idle = REPLACED if aimed else ("target",)
     found = {**settings}
     if "target" in method:
         found["method"] = {name: value for name, value in method.items() if name not in idle}
-    if not settings.get("distil", {}).get("teacher"):
+    if not _part(settings, "distil").get("teacher"):
         found.pop("distil", None)
-    if not settings.get("stop", {}).get("rate"):
+    if not _part(settings, "stop").get("rate"):
         found.pop("stop", None)
     return found
+
+
+def _part(settings: dict[str, Any], name: str) -> dict[str, Any]:
+    """The settings of a part; none if it is absent, null or something else."""
+    found = settings.get(name)
+    return found if isinstance(found, dict) else {}
 
 
 def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -18,6 +18,7 @@ from sparsegate_runtime.files import (
     Entry,
     check_limit,
     header_cost,
+    printable,
     read_entries,
     write_safetensors,
     write_sg,
@@ -118,7 +119,7 @@ class Packed:
         try:
             self.entries[name].check()
         except ValueError as error:
-            where = f"{self.file}: {name}" if self.file else name
+            where = f"{self.file}: {printable(name)}" if self.file else printable(name)
             raise ValueError(f"{where} ({self.entries[name].format.name}): {error}") from error
 
 

@@ -6,7 +6,13 @@ import zlib
 
 import numpy as np
 
-from sparsegate_runtime.files import Entry, encode_sg, header_cost, position_entropy
+from sparsegate_runtime.files import (
+    Entry,
+    encode_sg,
+    header_cost,
+    position_entropy,
+    printable,
+)
 
 COLUMNS = (
     "tensor",
@@ -49,13 +55,13 @@ def _checked_row(name: str, entry: Entry, small: bool) -> tuple[str, ...]:
     try:
         return _row(name, entry, small)
     except ValueError as error:
-        raise ValueError(f"{name} ({entry.format.name}): {error}") from error
+        raise ValueError(f"{printable(name)} ({entry.format.name}): {error}") from error
 
 
 def _row(name: str, entry: Entry, small: bool) -> tuple[str, ...]:
     cost, kept, total = entry.cost, entry.kept, entry.total
     return (
-        name,
+        printable(name),
         "x".join(map(str, entry.shape)) or "-",
         f"{kept:,}",
         f"{_num_distinct(entry):,}" if small else "-",
@@ -98,7 +104,7 @@ def _notes(entries: dict[str, Entry], tied: dict[str, str], small: bool) -> list
     cost = sum((entry.cost for entry in entries.values()), header_cost(entries, tied))
     lost = sum(entry.num_negative_zeros for entry in entries.values())
     notes = [f"{lost:,} negative zeros stored as zero"] if lost else []
-    notes += [f"{name} is tied to {owner}" for name, owner in tied.items()]
+    notes += [f"{printable(name)} is tied to {printable(owner)}" for name, owner in tied.items()]
     every = max(1, sum(entry.kept for entry in entries.values()))
     size = f"{cost.total // 8:,} bytes as .sparse.safetensors ({cost.total / every:.1f} bits/kept)"
     if small:

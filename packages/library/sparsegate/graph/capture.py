@@ -27,9 +27,6 @@ from torch import fx
 Example: TypeAlias = Tensor | tuple[Any, ...] | Mapping[str, Any]
 """What a model takes: one input, a tuple of inputs, or inputs by keyword."""
 
-TALKATIVE = ("torch.fx.experimental.symbolic_shapes", "torch._subclasses.fake_tensor")
-"""Loggers of torch that report what torch.export then raises."""
-
 
 @torch.no_grad()
 def capture(model: nn.Module, example: Example, *, any_batch: bool = False) -> Graph:
@@ -53,7 +50,7 @@ def capture(model: nn.Module, example: Example, *, any_batch: bool = False) -> G
 
     """
     args, kwargs = arguments_of(example)
-    with evaluating(model), unchecked(), _without_autocast(), _quiet(), warnings.catch_warnings():
+    with evaluating(model), unchecked(), _without_autocast(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         program = _exported(model, args, kwargs, any_batch=any_batch)
         changed = _changed_buffers(program)
@@ -94,20 +91,6 @@ def unchecked() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Keeps torch from printing tracebacks and graphs of models that it cannot export."""
-    loggers = [logging.getLogger(name) for name in TALKATIVE]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
-
-
-@contextlib.contextmanager
 def _without_autocast() -> Iterator[None]:
     """Switches autocast off, whose casts would become operations of the graph."""
     with contextlib.ExitStack() as stack:
@@ -139,12 +122,16 @@ def _exported(
 @contextlib.contextmanager
 def _without_logs() -> Iterator[None]:
     """Keeps torch from printing the traceback of an error that this module raises in words."""
-    logger = logging.getLogger("torch._subclasses.fake_tensor")
-    disabled, logger.disabled = logger.disabled, True
+    names = ("torch._subclasses.fake_tensor", "torch.fx.experimental.symbolic_shapes")
+    loggers = [logging.getLogger(name) for name in names]
+    disabled = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
     try:
         yield
     finally:
-        logger.disabled = disabled
+        for logger, before in zip(loggers, disabled, strict=True):
+            logger.disabled = before
 
 
 def _know_caches() -> None:

@@ -11,7 +11,7 @@ from .sg.shapes import Shapes
 from .sg.version2 import register_architectures
 from .sg.write import encode_sg, write_sg
 from .sparse_safetensors import ENDING, encode_safetensors, header_cost, write_safetensors
-from .types import TYPES, Array, bits_type, num_bytes
+from .types import TYPES, Array, bits_type, num_bytes, printable
 
 __all__ = [
     "ENDING",
@@ -37,6 +37,7 @@ __all__ = [
     "num_bytes",
     "num_negative_zeros",
     "position_entropy",
+    "printable",
     "read",
     "read_entries",
     "register_architectures",

@@ -10,7 +10,7 @@ from .entry import Entry
 from .limit import check_limit
 from .sg.read import read_sg
 from .sparse_safetensors import read_safetensors
-from .types import Array
+from .types import Array, printable
 
 SG_ENDING = ".sg"
 
@@ -75,4 +75,4 @@ def _array(path: Path, name: str, entry: Entry) -> Array:
     try:
         return entry.array()
     except ValueError as error:
-        raise ValueError(f"{path}: {name} ({entry.format.name}): {error}") from error
+        raise ValueError(f"{path}: {printable(name)} ({entry.format.name}): {error}") from error

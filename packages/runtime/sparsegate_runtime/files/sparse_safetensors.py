@@ -17,7 +17,7 @@ from sparsegate_runtime.atomic import write_atomically
 from .cost import Cost
 from .entry import FORMATS, Entry
 from .format import Description
-from .types import TYPES, Array, Shape, bits_type, check_shape, num_bytes
+from .types import TYPES, Array, Shape, bits_type, check_shape, num_bytes, printable
 
 ENDING = ".sparse.safetensors"
 FORMAT, VERSION = "sparsegate", "1"
@@ -57,7 +57,7 @@ def read_safetensors(path: Path) -> tuple[Entries, dict[str, str]]:
         stored, metadata = _read_stored(raw)
         return _network(metadata, stored)
     except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+        raise ValueError(f"{path}: {printable(error)}") from error
 
 
 def _pieces(entries: Entries, tied: dict[str, str]) -> list[bytes | memoryview]:

@@ -60,6 +60,15 @@ def num_bytes(dtype: str, shape: Shape) -> int:
     return prod(shape) * item_size(dtype)
 
 
+def printable(text: object) -> str:
+    r"""The text in one line: a damaged file may name its tensors by any characters.
+
+    >>> print(printable("a" + chr(10) + "b"))
+    a\nb
+    """
+    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in str(text))
+
+
 def check_shape(name: str, shape: Shape) -> None:
     """Raises ValueError for a shape that numpy or torch cannot make.
 

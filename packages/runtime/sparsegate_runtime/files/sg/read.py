@@ -12,7 +12,7 @@ import numpy as np
 from ..entry import Entry
 from ..format import Elements
 from ..limit import check_limit
-from ..types import Array, Shape, bits_type, item_size, num_bytes
+from ..types import Array, Shape, bits_type, item_size, num_bytes, printable
 from .bytestream import ByteReader
 from .mask import MaskReader, MaskSide, matrix_shape
 from .rans import Decoder, frequencies
@@ -33,7 +33,7 @@ def read_sg(path: Path, *, limit: int | None = None) -> tuple[dict[str, Entry], 
     try:
         return decode_sg(path.read_bytes(), _entry, limit=limit)
     except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+        raise ValueError(f"{path}: {printable(error)}") from error
 
 
 def decode_sg(
