@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from .capture import Example, arguments_of, capture, evaluating
+from .capture import Example, arguments_of, capture, evaluating, know_caches
 from .constants import Constants, any_of, read_features
 from .graph import Graph
 from .node import Conv, Linear, Node, Norm
@@ -91,6 +91,7 @@ def removed_from(graph: Graph, example: Example) -> Removed:
 def outputs(model: nn.Module, example: Example) -> list[Tensor]:
     """The outputs of a model in eval for the example, always with the same random numbers."""
     args, kwargs = arguments_of(example)
+    know_caches()
     with torch.random.fork_rng(devices=()), evaluating(model):
         return _tensors(model(*args, **kwargs))
 
