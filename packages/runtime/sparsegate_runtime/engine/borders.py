@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
+from .depthwise import suits
 from .network import (
     Conv,
     Input,
@@ -118,7 +119,7 @@ class Borders:
     def _include_in_lines(self, node: Node) -> None:
         if isinstance(node, Conv | Pool):
             self.grid(node).include(node.shape, _reach(node))
-        if isinstance(node, Conv) and node.stride == (1, 1):
+        if isinstance(node, Conv) and (node.stride == (1, 1) or suits(node)):
             read = node.inputs[0]
             around = (max(0, *node.padding[0]), max(0, *node.padding[1]))
             self.grid(read).include(read.shape, around)
@@ -145,7 +146,7 @@ def _beyond(node: Conv | Pool, axis: int) -> int:
 
 def reads_in_place(node: Conv) -> bool:
     """Whether a convolution reads its neighbours where they lie."""
-    return node.stride == (1, 1) and min(map(min, node.padding)) >= 0
+    return (node.stride == (1, 1) and min(map(min, node.padding)) >= 0) or suits(node)
 
 
 def _reach(node: Conv | Pool) -> tuple[int, int]:

@@ -35,6 +35,7 @@ class Kind(IntEnum):
     UPSAMPLE = 14
     EMBEDDING = 15
     RECURRENT = 16
+    DEPTHWISE = 17
 
 
 class Structure(ctypes.Structure):
@@ -80,7 +81,14 @@ class Pointwise(Structure):
 class Finish(Structure):
     """`Finish` of engine.h."""
 
-    _fields_ = (("least", FLOAT), ("most", FLOAT), ("inside", POINTER), ("then", POINTER))
+    _fields_ = (
+        ("least", FLOAT),
+        ("most", FLOAT),
+        ("inside", POINTER),
+        ("then", POINTER),
+        ("adds", LONG),
+        ("added", Place),
+    )
 
 
 class Apart(Structure):
@@ -119,6 +127,21 @@ class DenseMultiply(Structure):
         ("out", Place),
         ("finish", Finish),
         ("block", LONG),
+    )
+
+
+class Depthwise(Structure):
+    """`Depthwise` of engine.h."""
+
+    _fields_ = (
+        *((name, LONG) for name in ("channels", "images", "height", "width")),
+        *((name, LONG) for name in ("taps", "stride", "pixel")),
+        ("weight", POINTER),
+        ("bias", POINTER),
+        ("input", Place),
+        ("out", Place),
+        *((name, LONG) for name in ("in_image", "in_line", "out_image", "out_line")),
+        ("finish", Finish),
     )
 
 

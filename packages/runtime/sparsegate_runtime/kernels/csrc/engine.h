@@ -64,14 +64,16 @@ typedef struct {
 
 /* ---- products with matrices ---- */
 
-/* What happens to the finished sums of a row of a product: max(sum, least), min of that and most, zero outside, then `then`, if not NULL:
- * a pointwise operation of one or two dimensions [rows][positions], whose register 0 is the sum (in[0] is ignored);
+/* What happens to the finished sums of a row of a product: `added` at [row][position] is added if `adds` says so (not
+ * for MatrixVector), max(sum, least), min of that and most, zero outside, then `then`, if not NULL: a pointwise operation of one or two dimensions [rows][positions], whose register 0 is the sum (in[0] is ignored);
  * inputs 1 .. are read at [row][position] by their first two strides. Its own `inside` applies last. */
 typedef struct {
     float least; /* -infinity for no bound */
     float most;  /* none if it is not above zero; not for MatrixVector */
     WIDE_POINTER(const int32_t, inside);
     WIDE_POINTER(const Pointwise, then);
+    int64_t adds;
+    Place added;
 } Finish;
 
 /* How positions of out lie in the input of a strided operation on images that lie side by side, sixteen to a pixel:
@@ -104,6 +106,21 @@ typedef struct {
     Finish finish;
     int64_t block;         /* inputs whose vectors fit into the first cache together */
 } DenseMultiply;
+
+/* A depthwise convolution: every channel has a square kernel of 3, 5 or 7 taps, and a stride of 1 or 2 (1 for 7 taps).
+ * Sixteen images lie side by side, and `pixel` is 16, or images lie one after the other, and it is 1: the border after
+ * each line and between images becomes zero then. A step computes the lines that begin in its positions; one without
+ * positions, all lines. */
+typedef struct {
+    int64_t channels, images, height, width; /* of out; one image if they lie side by side */
+    int64_t taps, stride, pixel;
+    WIDE_POINTER(const float, weight); /* [channels][taps][taps] */
+    WIDE_POINTER(const float, bias);   /* [channels] */
+    Place in;                          /* what the first tap of the first pixel reads */
+    Place out;
+    int64_t in_image, in_line, out_image, out_line;
+    Finish finish;
+} Depthwise;
 
 /* A matrix times few vectors: out[r][p] for each position p on its own (positions need not be neighbours). */
 typedef struct {
@@ -269,7 +286,7 @@ typedef struct {
 enum Kind {
     OP_POINTWISE, OP_MULTIPLY, OP_DENSE_MULTIPLY, OP_MATRIX_VECTOR, OP_MATRIX_MULTIPLY, OP_ATTENTION, OP_CHANNEL_NORM,
     OP_GROUP_NORM, OP_SOFTMAX, OP_REDUCE, OP_COPY, OP_FILL, OP_PHASES, OP_POOL, OP_UPSAMPLE, OP_EMBEDDING,
-    OP_RECURRENT, OP_NUM_KINDS
+    OP_RECURRENT, OP_DEPTHWISE, OP_NUM_KINDS
 };
 
 typedef struct {

@@ -168,6 +168,13 @@ INLINE void NAME(keep_inside)(float *out, const int32_t *inside, int64_t count)
 TARGET static inline void NAME(pointwise_row)(const Pointwise *of, const Context *context, float *row, int64_t r,
                                               int64_t begin, int64_t count)
 {
+    if (of->num_inputs == 1 && of->num_code == 1 && of->code[0].to == of->result && count % WIDTH == 0) {
+        const NAME(Operand) sums = {row, WIDTH};
+        NAME(instruction)(of->code, sums, sums, row, count / WIDTH);
+        if (of->inside)
+            NAME(keep_inside)(row, of->inside + begin, count);
+        return;
+    }
     const float *in[MOST_INPUTS] = {row};
     int64_t stride[MOST_INPUTS] = {1};
     for (int64_t i = 1; i < of->num_inputs; i++) {

@@ -16,6 +16,7 @@
 #include "engine_move.h"
 #include "engine_image.h"
 #include "engine_recurrent.h"
+#include "engine_depthwise.h"
 
 const Kernel NAME(sg_engine)[OP_NUM_KINDS] = {
     [OP_POINTWISE] = NAME(pointwise),
@@ -35,4 +36,5 @@ const Kernel NAME(sg_engine)[OP_NUM_KINDS] = {
     [OP_UPSAMPLE] = NAME(upsample),
     [OP_EMBEDDING] = NAME(embedding),
     [OP_RECURRENT] = NAME(recurrent),
+    [OP_DEPTHWISE] = NAME(depthwise),
 };
