@@ -1,4 +1,4 @@
-"""Depthwise convolutions by the kernel for them, against torch in float64."""
+"""Depthwise convolutions, those of stride two by the kernel for them, against torch in float64."""
 
 import copy
 
@@ -60,7 +60,6 @@ def worst(model, batch, *, size, side_by_side, rounds=2):
     """The largest difference from float64, relative to the largest output, over some inputs."""
     x = torch.randn(batch, 3, *size)
     planned = Planned.of(model, x, side_by_side=side_by_side)
-    assert any(one.kind == Kind.DEPTHWISE for one in planned.plan.program.operations)
     exact, gaps = copy.deepcopy(model).double(), []
     for _ in range(rounds):
         x = torch.randn(batch, 3, *size)
@@ -72,7 +71,7 @@ def worst(model, batch, *, size, side_by_side, rounds=2):
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize(("taps", "stride"), [(3, 1), (3, 2), (5, 1), (5, 2), (7, 1)])
 @torch.no_grad()
-def test_every_kernel_computes_what_torch_does(taps, stride, size):
+def test_every_size_computes_what_torch_does(taps, stride, size):
     acts = [nn.Identity(), nn.ReLU6(), nn.Hardswish(), nn.SiLU()]
     for index, pad in enumerate((taps // 2, 0, 1)):
         if min(size) + 2 * pad < taps:
@@ -92,7 +91,7 @@ def test_large_images_run_in_bands_with_their_neighbours():
 @pytest.mark.parametrize("batch", [2, 16])
 @torch.no_grad()
 def test_every_kind_of_processor_computes_the_same(variant, batch):
-    for taps, stride in ((3, 1), (3, 2), (5, 2), (7, 1)):
+    for taps, stride in ((3, 1), (3, 2), (5, 2)):
         model, x = network(taps, stride, 1, nn.Hardswish()), torch.randn(batch, 3, 21, 19)
         graph, _ = translated(captured(model, x))
         plan = Plan(graph, variant=variant, side_by_side=batch == 16)
@@ -113,11 +112,12 @@ def test_threads_share_the_channels():
 
 @torch.no_grad()
 def test_zeros_in_the_kernel_leave_it_to_the_sparse_kernel():
-    model, x = network(3, 1, 1, nn.ReLU()), torch.randn(1, 3, 9, 9)
-    for layer in (model[2], model[4].branch):
-        layer.weight[:, :, :2] = 0
-    kinds = [one.kind for one in Planned.of(model, x).plan.program.operations]
-    assert Kind.DEPTHWISE not in kinds
+    model, x = network(3, 2, 1, nn.ReLU()), torch.randn(1, 3, 9, 9)
+    plans = []
+    for _ in range(2):
+        plans.append([one.kind for one in Planned.of(model, x).plan.program.operations])
+        model[2].weight[:, :, :2] = 0
+    assert [Kind.DEPTHWISE in kinds for kinds in plans] == [True, False]
 
 
 @torch.no_grad()

@@ -16,6 +16,7 @@ from .network import (
     Node,
     Permute,
     Pool,
+    Reduce,
     TransposedConv,
     Upsample,
 )
@@ -127,6 +128,8 @@ class Borders:
                 self.clean.add(read)
                 grid = self.grid(read)
                 grid.lead = max(grid.lead, around[0] + 1)
+        if isinstance(node, Reduce) and _is_mean(node):
+            self.clean.add(node.inputs[0])  # zeros between lines can be added up, too
         if isinstance(node, TransposedConv):
             read = node.inputs[0]
             self.grid(read).include(read.shape)
@@ -147,6 +150,12 @@ def _beyond(node: Conv | Pool, axis: int) -> int:
 def reads_in_place(node: Conv) -> bool:
     """Whether a convolution reads its neighbours where they lie."""
     return (node.stride == (1, 1) and min(map(min, node.padding)) >= 0) or suits(node)
+
+
+def _is_mean(node: Reduce) -> bool:
+    """Whether it adds up the pixels of images."""
+    is_sum = node.function in ("sum", "mean") and len(node.inputs[0].shape) == 4
+    return is_sum and set(node.dimensions) == {2, 3}
 
 
 def _reach(node: Conv | Pool) -> tuple[int, int]:

@@ -126,6 +126,7 @@ class InLines(Layout):
         if border is None or positions is None:
             return Written()
         out.buffer.is_clean = True
+        out.buffer.zero_gaps = (out.offset, out.shape, out.strides)
         self._fill_ends(out, channel, positions)
         return Written(positions.inside(positions.count))
 

@@ -13,9 +13,8 @@ from .borders import reads_in_place
 from .depthwise import Lines, suits
 from .in_lines import InLines
 from .planner import Planner
-from .side_by_side import SideBySide
 from .sums import Sums, Taps, emit, is_few
-from .tensor import LANES, Tensor
+from .tensor import Tensor
 
 
 def sums_of(planner: Planner, node: n.Linear | n.Conv) -> Sums:
@@ -62,11 +61,6 @@ def _conv(planner: Planner, node: n.Conv) -> Sums:
     before = (node.padding[0][0], node.padding[1][0])
     out = planner.images(node, node.shape)
     phases = planner.layout.phases(node, taps, node.dilation, node.stride, before, 0.0)
-    lines = None
-    if isinstance(planner.layout, SideBySide) and suits(node):
-        grids = [planner.borders.grid(one) for one in (node.inputs[0], node)]
-        first = int(phases.offsets[0]) // 4
-        lines = Lines(first, 0, LANES * grids[0].line, LANES * grids[1].line, LANES)
     return Sums(
         node,
         phases.tensor,
@@ -77,7 +71,6 @@ def _conv(planner: Planner, node: n.Conv) -> Sums:
         _taps(node, phases.offsets.astype(np.int64) // 4),
         node.groups,
         phases.apart,
-        lines,
     )
 
 
@@ -104,7 +97,7 @@ def _conv_on_grid(planner: Planner, node: n.Conv, source: Tensor) -> Sums:
     extent = planner.layout.extent(out)
     lines = None
     if suits(node):
-        lines = Lines(-first, plane, grid.line, planner.borders.grid(node).line, 1)
+        lines = Lines(-first, plane, grid.line, planner.borders.grid(node).line)
     return Sums(
         node, source, 1, out, 1, extent, _taps(node, offsets), node.groups, lines=lines
     )

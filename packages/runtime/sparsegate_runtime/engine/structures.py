@@ -134,8 +134,7 @@ class Depthwise(Structure):
     """`Depthwise` of engine.h."""
 
     _fields_ = (
-        *((name, LONG) for name in ("channels", "images", "height", "width")),
-        *((name, LONG) for name in ("taps", "stride", "pixel")),
+        *((name, LONG) for name in ("channels", "images", "height", "width", "taps")),
         ("weight", POINTER),
         ("bias", POINTER),
         ("input", Place),
@@ -248,6 +247,8 @@ class Reduce(Structure):
         ("shape", DIMS),
         ("input", View),
         ("out", View),
+        ("share", FLOAT),
+        ("unused", INT),
     )
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from . import network as n
 from . import structures as c
-from .depthwise import Lines, depthwise, reach
+from .depthwise import Lines, depthwise
 from .kept import entries, num_kept
 from .matrix import Rows, Slices, Weights, columns_in_block
 from .planner import Planner
@@ -71,6 +71,8 @@ class Sums:
     @property
     def reach(self) -> tuple[int, int]:
         """Positions that it reads before and after its own."""
+        if self.lines:  # its input is complete before; it computes the whole of its last line
+            return 0, self.lines.out_line
         low, high = int(self.taps.offset.min(initial=0)), int(self.taps.offset.max(initial=0))
         return max(0, -low), max(0, high)
 
@@ -131,9 +133,9 @@ def emit(
         finished,
         [sums.source, *others],
         sums.out,
-        extent=sums.extent if not sums.lines or sums.lines.pixel == 1 else 0,
-        ranges=() if sums.lines else written.ranges,
-        reach=reach(sums, sums.lines) if sums.lines else sums.reach,
+        extent=sums.extent,
+        ranges=written.ranges,
+        reach=sums.reach,
         name=sums.node.name,
         scratch=scratch,
         work=2.0 * kept * prod(sums.out.shape) / max(1, sums.out.shape[sums.out_channel]),

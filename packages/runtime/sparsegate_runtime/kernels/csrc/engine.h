@@ -107,18 +107,16 @@ typedef struct {
     int64_t block;         /* inputs whose vectors fit into the first cache together */
 } DenseMultiply;
 
-/* A depthwise convolution: every channel has a square kernel of 3, 5 or 7 taps, and a stride of 1 or 2 (1 for 7 taps).
- * Sixteen images lie side by side, and `pixel` is 16, or images lie one after the other, and it is 1: the border after
- * each line and between images becomes zero then. A step computes the lines that begin in its positions; one without
- * positions, all lines. */
+/* A depthwise convolution of stride two: every channel has a square kernel of 3 or 5 taps. Images lie one after the
+ * other; the border after each line of out and between its images becomes zero. A step computes the lines that begin
+ * in its positions. */
 typedef struct {
-    int64_t channels, images, height, width; /* of out; one image if they lie side by side */
-    int64_t taps, stride, pixel;
+    int64_t channels, images, height, width, taps; /* of out */
     WIDE_POINTER(const float, weight); /* [channels][taps][taps] */
     WIDE_POINTER(const float, bias);   /* [channels] */
     Place in;                          /* what the first tap of the first pixel reads */
     Place out;
-    int64_t in_image, in_line, out_image, out_line;
+    int64_t in_image, in_line, out_image, out_line; /* distances of images and lines */
     Finish finish;
 } Depthwise;
 
@@ -200,6 +198,8 @@ enum { REDUCE_SUM, REDUCE_MEAN, REDUCE_MAX, REDUCE_MIN };
 typedef struct {
     int64_t kind, dims, reduced, shape[MOST_DIMS];
     View in, out; /* out: strides of the kept dimensions */
+    float share;  /* what the sum is multiplied by for a mean: zeros between lines of images may be added up, too */
+    int32_t unused;
 } Reduce;
 
 /* ---- movement ---- */

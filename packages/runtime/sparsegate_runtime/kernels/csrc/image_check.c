@@ -129,9 +129,8 @@ static void check_depthwise(Check *check, Depthwise *of, Pointwise *then)
 {
     const int64_t shape[] = {of->channels, of->images, of->height, of->width};
     check_shape(check, shape, 4, 4);
-    require(check, of->images >= 1 && of->height >= 1 && of->width >= 1 && of->pixel == 1);
-    require(check, of->taps == 3 || of->taps == 5 || (of->taps == 7 && of->stride == 1));
-    require(check, of->stride == 1 || of->stride == 2);
+    require(check, of->images >= 1 && of->height >= 1 && of->width >= 1 && of->out_line >= 1);
+    require(check, of->taps == 3 || of->taps == 5);
     check_size(check, of->in_line, 0);
     check_size(check, of->in_image, 0);
     check_size(check, of->out_line, of->width);
@@ -146,8 +145,8 @@ static void check_depthwise(Check *check, Depthwise *of, Pointwise *then)
     Range in = range_at(check, of->in.offset);
     along(check, &in, of->in.stride, 0, of->channels);
     along(check, &in, of->in_image, 0, of->images);
-    along(check, &in, of->in_line, 0, sum(check, product(check, of->stride, of->height - 1), of->taps));
-    along(check, &in, 1, 0, sum(check, product(check, of->stride, of->width - 1), of->taps));
+    along(check, &in, of->in_line, 0, sum(check, 2 * (of->height - 1), of->taps));
+    along(check, &in, 1, 0, sum(check, 2 * (of->width - 1), of->taps));
     touch(check, of->in.buffer, in, READ, 4);
     touch_place(check, &of->out, of->channels, 0, end, WRITE);
     check_finish(check, &of->finish, then, of->channels, 0, end);
