@@ -46,6 +46,8 @@ class Borders:
         self._grid: dict[Node, Grid] = {}
         self._side_by_side = side_by_side
         self.clean: set[Node] = set()
+        self.summed: set[Node] = set()
+        """Images that a mean adds up: with zeros between their lines, it takes these in."""
         self._values: dict[Node, set[float]] = {}
         for node in network.nodes:
             self._link(node)
@@ -129,7 +131,7 @@ class Borders:
                 grid = self.grid(read)
                 grid.lead = max(grid.lead, around[0] + 1)
         if isinstance(node, Reduce) and _is_mean(node):
-            self.clean.add(node.inputs[0])  # zeros between lines can be added up, too
+            self.summed.add(node.inputs[0])
         if isinstance(node, TransposedConv):
             read = node.inputs[0]
             self.grid(read).include(read.shape)

@@ -25,7 +25,7 @@ def sums_of(planner: Planner, node: n.Linear | n.Conv) -> Sums:
 def layer(planner: Planner, node: n.Linear | n.Conv) -> Tensor:
     """A layer whose sums nothing finishes."""
     made = sums_of(planner, node)
-    emit(planner, made, c.Finish(-np.inf, 0, None, None), border=planner.borders.value(node))
+    emit(planner, made, c.Finish(-np.inf, 0, None, None), written_for=node)
     return made.out
 
 
@@ -98,9 +98,7 @@ def _conv_on_grid(planner: Planner, node: n.Conv, source: Tensor) -> Sums:
     lines = None
     if suits(node):
         lines = Lines(-first, plane, grid.line, planner.borders.grid(node).line)
-    return Sums(
-        node, source, 1, out, 1, extent, _taps(node, offsets), node.groups, lines=lines
-    )
+    return Sums(node, source, 1, out, 1, extent, _taps(node, offsets), node.groups, lines=lines)
 
 
 def _taps(node: n.Conv, offsets: NDArray[np.int64]) -> Taps:

@@ -45,7 +45,6 @@ def _leaves(planner: Planner, group: Group, base: Tensor | None) -> list[Tensor]
 
 def _finish(planner: Planner, group: Group, sums: Sums) -> Tensor | None:
     """The layer with these functions applied to its sums; None if an operand lies elsewhere."""
-    border = planner.borders.value(group.out)
     operands: dict[n.Node, tuple[Tensor, tuple[int, int]]] = {}
     for leaf in group.leaves[1:]:
         found = _along(planner, leaf, group, sums)
@@ -57,7 +56,7 @@ def _finish(planner: Planner, group: Group, sums: Sums) -> Tensor | None:
     bounds = _bounds(rest) if rest else (-np.inf, 0.0)
     if bounds is not None and (bounds == (0.0, 0.0) or not is_matrix_vector(sums)):
         end = c.Finish(*bounds, None, None)
-        emit(planner, sums, end, border=border, reads=reads, added=added)
+        emit(planner, sums, end, written_for=group.out, reads=reads, added=added)
         return sums.out
     assert rest is not None
     code, result, _ = compiled(rest, rest.leaves)
@@ -66,7 +65,7 @@ def _finish(planner: Planner, group: Group, sums: Sums) -> Tensor | None:
         planner,
         sums,
         c.Finish(-np.inf, 0, None, None),
-        border=border,
+        written_for=group.out,
         reads=reads,
         then=lambda: _then(sums, left, code, result),
         added=added,

@@ -106,6 +106,7 @@ class SideBySide(Layout):
         border: float | None,
         positions: Positions | None = None,
         line: int = 0,
+        is_summed: bool = False,  # noqa: ARG002
     ) -> Written:
         """The pixels alone; the border is filled before."""
         positions = positions or out.positions(channel) or _of_images(out)

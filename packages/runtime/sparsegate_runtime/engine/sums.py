@@ -82,7 +82,7 @@ def emit(
     sums: Sums,
     finish: c.Finish,
     *,
-    border: float | None = None,
+    written_for: n.Node | None = None,
     reads: tuple[Tensor, ...] = (),
     then: Callable[[], c.Pointwise] | None = None,
     added: Tensor | None = None,
@@ -93,13 +93,17 @@ def emit(
         planner: the planner.
         sums: the product.
         finish: the bounds of the sums.
-        border: what the border of the result must hold; None if nothing reads it.
+        written_for: the node whose readers say what the border of the result must hold.
         reads: what is read besides the input.
         then: makes the functions that follow.
         added: what is added to the sums first; its dimensions are those of the result.
 
     """
-    written = planner.layout.written(sums.out, sums.out_channel, border, line=sums.apart[0])
+    borders, is_summed = planner.borders, written_for in planner.borders.summed
+    border = None if written_for is None else borders.value(written_for)
+    written = planner.layout.written(
+        sums.out, sums.out_channel, border, line=sums.apart[0], is_summed=is_summed
+    )
     mask = written.mask
     columns, kept = sums.num_columns, num_kept(sums.node.weight)
     is_plain = sums.groups == 1 and columns > 1 and not sums.apart[0]
