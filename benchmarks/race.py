@@ -1,8 +1,10 @@
 """Times the networks of the zoo in every engine that is installed, one network after the other, engines in turns.
 
 python benchmarks/race.py [--only NAME ...] [--batches 1 16] [--threads 1] [--deepsparse PATH/bin/python] [--out FILE]
+                          [--networks FILE.py]
 
-Writes results/zoo.json and a picture next to it. An engine that fails, or gives something else, is
+Writes results/zoo.json and a picture next to it. `--networks` takes the networks of another file,
+whose dictionary NETWORKS has (make, inputs by name for a batch, fraction of zeros) by name. An engine that fails, or gives something else, is
 a result too. Run it alone on the machine. DeepSparse needs an environment of its own; see
 benchmarks/cpu_speed.py.
 """
@@ -23,7 +25,7 @@ from typing import Any
 import torch
 from speed_ways import DeepSparse, Way, in_process, medians
 from torch import Tensor, nn
-from zoo import ZOO
+from zoo import ZOO, Case, networks_of
 
 from sparsegate.bench import BASELINE, ENGINES, OURS, Flat, Given, machine, save_plot, versions
 from sparsegate.runtime import sparse
@@ -39,15 +41,17 @@ Row = dict[str, Any]
 class Race:
     """One network at one batch size in all engines."""
 
-    def __init__(self, options: argparse.Namespace, rival: DeepSparse | None) -> None:
-        self.options, self.rival = options, rival
+    def __init__(
+        self, zoo: dict[str, Case], options: argparse.Namespace, rival: DeepSparse | None
+    ) -> None:
+        self.zoo, self.options, self.rival = zoo, options, rival
         found = [name for name in options.engines if ENGINES[name].available()]
         self.engines = [name for name in found if name not in (BASELINE, RIVAL)]
 
     def row(self, name: str, batch: int) -> Row:
         """Milliseconds of every engine, and what went wrong."""
         torch.manual_seed(self.options.seed)
-        model, given = ZOO[name].model(), Given(ZOO[name].inputs(batch))
+        model, given = self.zoo[name].model(), Given(self.zoo[name].inputs(batch))
         notes: dict[str, str] = {}
         began = time.perf_counter()
         ways = {BASELINE: self._here(given.call(model), given)}
@@ -99,7 +103,7 @@ class Race:
         if len(given.tensors) > 1:
             raise ValueError("this script gives it one tensor only")
         assert self.rival is not None
-        flat = Flat(model, Given(ZOO[name].inputs(1))).eval()
+        flat = Flat(model, Given(self.zoo[name].inputs(1))).eval()
         return self.rival.prepare(flat, given.tensors[0], threads=self.options.threads)
 
 
@@ -208,7 +212,8 @@ def record(rows: Sequence[Row], options: argparse.Namespace, rival: DeepSparse |
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", nargs="*", default=list(ZOO), choices=list(ZOO), metavar="NAME")
+    parser.add_argument("--networks", type=Path, help="a Python file with other networks")
+    parser.add_argument("--only", nargs="*", metavar="NAME", help="all by default")
     parser.add_argument("--batches", nargs="*", type=int, default=[1, 16])
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--engines", nargs="*", default=["onnxruntime", "openvino"])
@@ -227,20 +232,21 @@ def main() -> None:
     options = _options()
     torch.set_num_threads(options.threads)
     rival = DeepSparse(options.deepsparse) if options.deepsparse else None
-    race = Race(options, rival)
+    zoo = networks_of(options.networks) if options.networks else ZOO
+    race = Race(zoo, options, rival)
     old = (
         json.loads(options.out.read_text())["rows"] if options.add and options.out.exists() else []
     )
     rows = {(row["network"], row["batch"]): row for row in old}
     warnings.simplefilter("ignore")
-    for name in options.only:
+    for name in options.only or zoo:
         for batch in options.batches:
             row = race.row(name, batch)
             rows[name, batch] = row
             print(
                 table([row]), *(f"{key}: {value}" for key, value in row["notes"].items()), sep="\n"
             )
-            order = list(ZOO)
+            order = list(zoo)
             every = sorted(
                 rows.values(), key=lambda one: (order.index(one["network"]), one["batch"])
             )

@@ -7,6 +7,7 @@ weights.
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -155,3 +156,26 @@ def __getattr__(name: str) -> Callable[[], tuple[nn.Module, Any]]:
     if key not in ZOO:
         raise AttributeError(f"the zoo has no network {key}; it has {', '.join(ZOO)}")
     return partial(network, key)
+
+
+def networks_of(path: Path) -> dict[str, Case]:
+    """The networks of a Python file with a dictionary NETWORKS.
+
+    Each entry is how the network is made, its inputs by name for a batch, and the fraction of
+    zeros. The only positional input has the name "".
+    """
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise ValueError(f"{path} is not a Python file")
+    sys.path.insert(0, str(path.parent))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return {
+        name: Case(make, partial(_positional, inputs), zeros)
+        for name, (make, inputs, zeros) in module.NETWORKS.items()
+    }
+
+
+def _positional(inputs: Callable[[int], dict[str, Tensor]], batch: int) -> Any:
+    made = inputs(batch)
+    return made.get("", made)

@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,8 @@ from sparsegate_lab.methods import METHODS
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("**/*.md")])
-HOW_TO = sorted(set((DOCS / "howto").glob("*.md")) - {DOCS / "howto" / "index.md"})
+IN_C = DOCS / "howto" / "c-library.md"
+HOW_TO = sorted(set((DOCS / "howto").glob("*.md")) - {DOCS / "howto" / "index.md", IN_C})
 NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
 PARSERS = {
     "train": parse_train,
@@ -87,6 +89,16 @@ def test_a_how_to_runs(page, tmp_path):
     if page.stem in ("lightning", "transformers"):
         pytest.importorskip(page.stem)
     run_blocks(page, folder=tmp_path)
+
+
+def test_the_how_to_in_c_compiles(tmp_path):
+    (block,) = blocks(IN_C, "c")
+    include, code = block.split("\n", 1)
+    body = f"int run(const void *bytes, size_t num_bytes, void *image, void *scores)\n{{\n{code}return 0;\n}}"
+    (tmp_path / "run.c").write_text(f"#include <stdio.h>\n{include}\n{body}\n")
+    words = ["gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-fsyntax-only"]
+    words += ["-I", ROOT / "packages" / "runtime" / "c", tmp_path / "run.c"]
+    subprocess.run(words, check=True)
 
 
 @pytest.mark.parametrize(

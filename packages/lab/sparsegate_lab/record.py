@@ -157,7 +157,7 @@ class Record:
         }
         fields = dataclasses.asdict(self)
         fields["layers"] = tuple(_without(None, layer) for layer in fields["layers"])
-        fields["epochs"] = tuple(_without((), epoch) for epoch in fields["epochs"])
+        fields["epochs"] = tuple(_without((), _without({}, epoch)) for epoch in fields["epochs"])
         known = {name: each for name, each in fields.items() if each != LATER.get(name, object)}
         return {"format": FORMAT, **known, "derived": derived}
 

@@ -41,6 +41,8 @@ def compare(runs, tmp_path):
             assert near(one.gates, other.gates)
             numbers = [vars(dataclasses.replace(epoch, gates=())) for epoch in (one, other)]
             assert numbers[0].pop("gates") == numbers[1].pop("gates") == ()
+            kept = [each.pop("layers") for each in numbers]
+            assert kept[0] == pytest.approx(kept[1], rel=1e-3)
             assert numbers[0] == pytest.approx(numbers[1], rel=1e-4, abs=1e-6)
         assert found.first_gates == wanted.first_gates
         assert (found.name, found.layers, found.biases_kept) == (

@@ -25,7 +25,7 @@ def test_counts_are_averaged_over_seeds():
 
 
 def test_a_record_from_before_sizes_were_counted_is_named():
-    with pytest.raises(ValueError, match="record of run does not say"):
+    with pytest.raises(ValueError, match="record of run has no sizes of weights"):
         mean_sizes([RECORD])
 
 

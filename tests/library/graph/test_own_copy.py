@@ -33,5 +33,5 @@ def test_what_is_no_model_is_refused(model, want):
 
 
 def test_a_compiled_model_is_refused():
-    with pytest.raises(ValueError, match=r"what torch\.compile made; pass the ordinary one"):
+    with pytest.raises(ValueError, match=r"one from torch\.compile; pass its attribute _orig_mod"):
         copied(torch.compile(nn.Linear(3, 2)))

@@ -51,6 +51,7 @@ class Readings:
                 keep=float(keep[index]),
                 variance=float(variance[index]),
                 gates=self.histogram(index),
+                layers={name: int(row[index]) for name, row in zip(self.sizes, kept, strict=True)},
             )
             for index in members
         ]

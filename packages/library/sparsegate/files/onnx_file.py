@@ -16,7 +16,7 @@ from sparsegate_runtime.files import check_limit
 from .tensors import INTEGERS
 
 if TYPE_CHECKING:
-    from onnx import ModelProto, SparseTensorProto, TensorProto
+    from onnx import GraphProto, ModelProto, SparseTensorProto, TensorProto
 
 MISSING = "ONNX files need the package onnx, which is not installed; pip install 'sparsegate[onnx]'"
 TYPES = {
@@ -67,9 +67,20 @@ def parsed_onnx(path: Path) -> ModelProto:
     except ImportError as error:
         raise ValueError(MISSING) from error
     try:
-        return onnx.load_model(str(path), load_external_data=False)
+        model = onnx.load_model(str(path), load_external_data=False)
+        _check_names(model.graph)
     except Exception as error:  # protobuf raises whatever it comes upon
         raise ValueError(f"{path} is not an ONNX file, or is damaged") from error
+    return model
+
+
+def _check_names(graph: GraphProto) -> None:
+    """Raises TypeError if a name is not UTF-8: protobuf gives such names as bytes."""
+    tensors = [*graph.initializer, *(each.values for each in graph.sparse_initializer)]
+    operations = [name for each in graph.node for name in (*each.input, *each.output)]
+    names = [each.name for each in tensors] + operations
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError("a name is not UTF-8")
 
 
 def _type(path: Path, number: int, name: str) -> torch.dtype:
