@@ -12,7 +12,18 @@ def blocks(language):
 
 
 def compile_c(*sources):
-    words = ["gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-O1", "-shared", "-fPIC", "-o", "out.so"]
+    words = [
+        "gcc",
+        "-std=c99",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-O1",
+        "-shared",
+        "-fPIC",
+        "-o",
+        "out.so",
+    ]
     subprocess.run([*words, *sources, "-lm"], check=True)
 
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from sparsegate.gates import check_finished, unwrapped
 from sparsegate.graph import outputs
+from sparsegate_runtime.engine import give_back
 
 from .choice import Choice, LayerChoice
 from .engine_forward import EngineForward, skeleton_of
@@ -73,6 +74,7 @@ def sparse(
     wanted = _check_runs(model, args, kwargs)
     asked = batches is not None or kernel is not None or choices is not None
     planned = None if asked else _by_engine(model, args, kwargs, wanted, progress)
+    give_back()  # planning takes more memory than running
     if planned is not None and not _is_chain(planned):
         return planned
     if progress is not None:

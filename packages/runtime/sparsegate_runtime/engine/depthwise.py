@@ -52,7 +52,9 @@ def depthwise(sums: Sums, lines: Lines) -> Callable[[], c.Structure]:
     node, out = sums.node, sums.out
     assert isinstance(node, Conv)
     weight = np.ascontiguousarray(node.weight, np.float32)
-    bias = np.zeros(len(weight), np.float32) if node.bias is None else np.float32(node.bias)
+    bias = np.zeros(len(weight), np.float32)
+    if node.bias is not None:
+        bias[:] = node.bias
     images, channels, height, width = node.shape
 
     def make() -> c.Structure:

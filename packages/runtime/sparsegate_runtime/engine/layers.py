@@ -95,10 +95,12 @@ def _conv_on_grid(planner: Planner, node: n.Conv, source: Tensor) -> Sums:
     offsets = (lines[:, None] * grid.line + pixels[None, :]).reshape(-1)
     out = planner.images(node, node.shape)
     extent = planner.layout.extent(out)
-    lines = None
+    where_from = None
     if suits(node):
-        lines = Lines(-first, plane, grid.line, planner.borders.grid(node).line)
-    return Sums(node, source, 1, out, 1, extent, _taps(node, offsets), node.groups, lines=lines)
+        where_from = Lines(-first, plane, grid.line, planner.borders.grid(node).line)
+    return Sums(
+        node, source, 1, out, 1, extent, _taps(node, offsets), node.groups, lines=where_from
+    )
 
 
 def _taps(node: n.Conv, offsets: NDArray[np.int64]) -> Taps:

@@ -82,12 +82,8 @@ class Finish(Structure):
     """`Finish` of engine.h."""
 
     _fields_ = (
-        ("least", FLOAT),
-        ("most", FLOAT),
-        ("inside", POINTER),
-        ("then", POINTER),
-        ("adds", LONG),
-        ("added", Place),
+        *(("least", FLOAT), ("most", FLOAT), ("inside", POINTER), ("then", POINTER)),
+        *(("adds", LONG), ("added", Place)),
     )
 
 
@@ -247,8 +243,7 @@ class Reduce(Structure):
         ("shape", DIMS),
         ("input", View),
         ("out", View),
-        ("share", FLOAT),
-        ("unused", INT),
+        *(("share", FLOAT), ("unused", INT)),
     )
 
 

@@ -14,7 +14,7 @@ from . import network as n
 from . import structures as c
 from .depthwise import Lines, depthwise
 from .kept import entries, num_kept
-from .matrix import Rows, Slices, Weights, columns_in_block
+from .matrix import NEAR, Rows, Slices, Weights, columns_in_block, most_near
 from .planner import Planner
 from .structures import Kind
 from .tensor import LANES, Tensor
@@ -25,6 +25,8 @@ MOST_COLUMNS = 2**16
 """Columns that a matrix of slices can have."""
 TILE = 16
 """Vectors of a tile: enough to hide the loads of weights, few enough for inputs to stay near."""
+TILE_OF_PIXELS = 10
+"""Vectors of a tile of images side by side: fewer, as a kernel's neighbours need the cache, too."""
 WIDEST = {0: 6, 1: 6, 2: 28, 3: 6, 4: 6}
 """Vectors that fit into the registers, by variant."""
 DENSE = 0.7
@@ -178,9 +180,11 @@ def _columns(sums: Sums, row: NDArray[np.int64], column: NDArray[np.int64]) -> A
 def _multiply(planner: Planner, sums: Sums) -> Callable[[], c.Structure]:
     row, column, value = entries(sums.node.weight)
     channels = int(sums.taps.channel.max(initial=0)) + 1
-    tile = min(TILE, WIDEST[planner.variant])
+    is_side_by_side = sums.out.strides[0] == 1 and len(sums.out.shape) == 4
+    tile = min(TILE_OF_PIXELS if is_side_by_side else TILE, WIDEST[planner.variant])
     offset, channel = _columns(sums, row, column)
-    near = columns_in_block(len(row), sums.num_rows, channels, _bytes_of_tile(sums, tile))
+    room = most_near() if is_side_by_side else NEAR
+    near = columns_in_block(len(row), sums.num_rows, channels, _bytes_of_tile(sums, tile), room)
     weights = Weights(row, column, value, sums.num_rows)
     rows = Rows.of(weights, 4 * offset, channel // near)
     work = weights.before_row
