@@ -53,7 +53,7 @@ sanitize: $(VENV)/.ready-dev ## the C kernels under the address and undefined be
 
 wasm: $(VENV)/.ready-dev ## the engine of the web pages and the npm package, by the compiler of PyPI's ziglang
 	$(INSTALL) ziglang
-	cd $(CSRC) && $(abspath $(BIN))/python -m ziglang cc -target wasm32-wasi -mexec-model=reactor -std=c11 -O2 -msimd128 \
+	cd $(CSRC) && $(abspath $(BIN))/python -m ziglang cc -target wasm32-wasi -mexec-model=reactor -std=c11 -O2 -msimd128 -DIMAGES_ALONE \
 		-ffp-contract=off -fno-math-errno -fvisibility=hidden -Wall -Wextra -Wno-psabi -Wl,--no-entry -Wl,--gc-sections \
 		-Wl,--strip-all -Wl,-z,stack-size=262144 -Wl,--export=__heap_base $(WASM_EXPORTS:%=-Wl,--export=sg_image_%) \
 		image.c image_check.c engine.c processor.c engine_plain.c chain_plain.c -o $(abspath $(WASM))

@@ -159,3 +159,47 @@ def test_several_inputs_and_outputs_have_names(tmp_path):
     wanted = model(**example)
     assert np.allclose(found[0], wanted["sum"].numpy(), atol=1e-6)
     assert np.array_equal(found[1], example["left"].numpy())
+
+
+@torch.no_grad()
+def test_a_mask_of_integers_or_truth_values_hides_tokens(tmp_path):
+    attention = nn.MultiheadAttention(8, 2, batch_first=True).eval()
+
+    class Masked(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.attention = attention
+
+        def forward(self, x, mask):
+            seen = mask.bool()
+            hidden = self.attention(x, x, x, key_padding_mask=~seen, need_weights=False)[0]
+            return (hidden * mask[:, :, None]).sum(1) / (mask > 0).float().sum(1, keepdim=True)
+
+    x = torch.randn(3, 6, 8)
+    mask = torch.tensor([[1, 1, 1, 1, 0, 0], [1, 0, 1, 0, 1, 0], [0, 0, 0, 0, 0, 1]])
+    for given in (mask, mask.bool()):
+        saved = sg.save_network(Masked(), (x, given), tmp_path / "net.sgn")
+        assert not saved.fixed
+        wanted = Masked()(x[:, :5] + 1, given[:, 1:]).numpy()
+        found = Network.load(tmp_path / "net.sgn")((x[:, :5] + 1).numpy(), given[:, 1:].numpy())
+        assert np.allclose(found, wanted, atol=1e-5)
+
+
+@torch.no_grad()
+def test_large_integers_are_compared_exactly(tmp_path):
+    class Marks(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(4, 4)
+
+        def forward(self, x, ids):
+            return self.layer(x) * (ids != 7) * (ids < 16_000_000)
+
+    x, ids = (
+        torch.ones(2, 4),
+        torch.tensor([[7, 2**24 + 1, 2**40, -(2**40)], [8, 6, 16_000_000, 0]]),
+    )
+    model = Marks()
+    sg.save_network(model, (x, ids), tmp_path / "net.sgn")
+    found = Network.load(tmp_path / "net.sgn")(x.numpy(), ids.numpy())
+    assert np.allclose(found, model(x, ids).numpy(), atol=1e-6)

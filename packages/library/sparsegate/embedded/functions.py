@@ -47,6 +47,7 @@ PLAIN: dict[Function, str] = {
     Function.MAX: "(a < b ? b : a)",
     Function.MIN: "(a > b ? b : a)",
     Function.PRELU: "(a > 0.0f ? a : a * b)",
+    Function.KEEP: "(b > 0.0f ? a : 0.0f)",
 }
 """Expressions of `a` and `b`, with the constants X and Y."""
 

@@ -206,6 +206,7 @@ FUNCTIONS: dict[Function, Callable[..., Tensor]] = {
     Function.MAX: torch.maximum,
     Function.MIN: torch.minimum,
     Function.PRELU: lambda value, slope: torch.where(value > 0, value, value * slope),
+    Function.KEEP: lambda value, where: torch.where(where > 0, value, 0.0),
 }
 """Functions without constants."""
 

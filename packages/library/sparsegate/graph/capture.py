@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
@@ -103,7 +104,7 @@ def _exported(
 
     sizes = _any_first_size(kwargs or args) if any_batch else None
     know_caches()
-    with torch.random.fork_rng(devices=()):
+    with torch.random.fork_rng(devices=()), _without_logs():
         try:
             return export(model, args, kwargs, dynamic_shapes=sizes, strict=False)
         except Exception as error:
@@ -112,6 +113,17 @@ def _exported(
                 f"{type(model).__name__} cannot be captured by torch.export "
                 f"({_first_line(error)}); its forward must not branch on the values of its input"
             ) from error
+
+
+@contextlib.contextmanager
+def _without_logs() -> Iterator[None]:
+    """Keeps torch from printing the traceback of an error that this module raises in words."""
+    logger = logging.getLogger("torch._subclasses.fake_tensor")
+    disabled, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = disabled
 
 
 def know_caches() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from torch.utils import _pytree
 
 from sparsegate.gates import check_finished, unwrapped
 from sparsegate.graph import Graph, capture
+from sparsegate_runtime.engine import network as n
 from sparsegate_runtime.network_file import (
     Capture,
     DiffersError,
@@ -25,14 +26,12 @@ from sparsegate_runtime.network_file import (
 )
 
 from .network import check_ordinary
+from .save_axes import BATCH, LENGTH, Axis, axes_of, sized
 from .save_names import input_names, output_names
 from .translate import translated
 
-BATCH, LENGTH = "batch", "length"
 CLOSE = 1e-3
 """The largest difference from the model's outputs, as a share of their largest."""
-TWO, THREE = 2, 3
-"""Batches that are captured: one of a single image may be captured as a fixed number."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +137,7 @@ class _Saving:
     def __init__(self, model: nn.Module, given: Any) -> None:
         self.model, self.given = model, given
         self.fixed: dict[str, str] = {}
+        self._known: dict[tuple[torch.Size, ...], tuple[n.Network, Graph]] = {}
         self.leaves = [one for one in _pytree.tree_leaves(given) if isinstance(one, Tensor)]
         if not self.leaves:
             raise ValueError("the example holds no tensor; pass one batch of the model's inputs")
@@ -154,13 +154,12 @@ class _Saving:
 
     def sketch(self, varying: Sequence[str]) -> Sketch:
         """The network with as many varying sizes as the model allows."""
-        first = self.captured({})
-        best = self._checked([first], [])
-        axes: list[_Axis] = []
+        best: Sketch | None = None
+        axes: list[Axis] = []
         for name in (BATCH, LENGTH):
             if name not in varying:
                 continue
-            for axis in _axes(name, self.leaves):
+            for axis in axes_of(name, self.leaves):
                 try:
                     best = self._varied([*axes, axis])
                 except (DiffersError, _NotTheSameError) as error:
@@ -169,9 +168,9 @@ class _Saving:
                 axes.append(axis)
                 self.fixed.pop(name, None)
                 break
-        return best
+        return best or self._checked([self.captured({})], [])
 
-    def _varied(self, axes: Sequence[_Axis]) -> Sketch:
+    def _varied(self, axes: Sequence[Axis]) -> Sketch:
         """The network with these sizes varying; raises an error if they cannot."""
         base = {axis.name: axis.sizes[0] for axis in axes}
         tried = [base, *({**base, axis.name: axis.sizes[1]} for axis in axes)]
@@ -182,14 +181,21 @@ class _Saving:
         return self._checked(captures, symbols, by_name, [other])
 
     def captured(
-        self, sizes: Mapping[str, int], axes: Mapping[str, _Axis] | None = None
+        self, sizes: Mapping[str, int], axes: Mapping[str, Axis] | None = None
     ) -> tuple[Capture, Graph]:
         """The engine's network for the example with these sizes."""
-        given = _sized(self.given, sizes, axes or {})
+        given = sized(self.given, sizes, axes or {})
+        shapes = tuple(one.shape for one in _pytree.tree_leaves(given) if isinstance(one, Tensor))
+        if shapes not in self._known:  # an export takes most of the time
+            self._known[shapes] = self._exported(given, varied=bool(sizes))
+        network, graph = self._known[shapes]
+        return Capture(network, sizes), graph
+
+    def _exported(self, given: Any, *, varied: bool) -> tuple[n.Network, Graph]:
         try:
             graph = capture(self.model, given)
         except (ValueError, RuntimeError) as error:
-            if sizes:
+            if varied:
                 raise _NotTheSameError(f"the model does not take other sizes ({error})") from error
             raise
         if graph.changed:
@@ -199,13 +205,13 @@ class _Saving:
         network, left = translated(graph)
         if left:
             raise ValueError(_left_to_torch(graph, left))
-        return Capture(network, sizes), graph
+        return network, graph
 
     def _checked(
         self,
         captures: Sequence[tuple[Capture, Graph]],
         symbols: Sequence[Symbol],
-        axes: Mapping[str, _Axis] | None = None,
+        axes: Mapping[str, Axis] | None = None,
         others: Sequence[Mapping[str, int]] = (),
     ) -> Sketch:
         """The network, after it computed what the model does."""
@@ -220,7 +226,7 @@ class _Saving:
         network = Network(sketch, limit=2**62)
         numbers = [one.index for one in captures[0][0].network.inputs]
         for sizes in ({}, *others):
-            given = _sized(self.given, sizes, axes or {})
+            given = sized(self.given, sizes, axes or {})
             self._compare(network, given, numbers, sizes)
         return sketch
 
@@ -247,59 +253,6 @@ class _Saving:
 
 class _NotTheSameError(ValueError):
     """The model computes something else for inputs of other sizes."""
-
-
-@dataclass(frozen=True)
-class _Axis:
-    """A size of the inputs that may vary."""
-
-    name: str
-    where: tuple[tuple[int, int], ...]
-    """Tensors by number, each with the dimension."""
-    sizes: tuple[int, int, int]
-    """Two that are captured, and one that is compared."""
-    example: int
-
-
-def _axes(name: str, leaves: Sequence[Tensor]) -> Iterable[_Axis]:
-    """The dimensions that a size may stand for, the likeliest first."""
-    first = leaves[0]
-    if name == BATCH:
-        if first.ndim and first.shape[0]:
-            yield _axis(name, leaves, 0, (TWO, THREE, 5), lambda one: one.ndim > 0)
-        return
-    is_index = first.dtype == torch.int64
-    dims = [1] if is_index and first.ndim == 2 else [1, 2] if first.ndim == 3 else []
-    for dim in dims:
-        size = first.shape[dim]
-        if size < 4:
-            continue
-        sizes = (size, size // 2, max(3, size * 3 // 4))
-        yield _axis(name, leaves, dim, sizes, lambda one: one.ndim in (2, 3))
-
-
-def _axis(
-    name: str, leaves: Sequence[Tensor], dim: int, sizes: tuple[int, int, int], fits: Any
-) -> _Axis:
-    size = leaves[0].shape[dim]
-    where = [
-        (number, dim)
-        for number, one in enumerate(leaves)
-        if fits(one) and one.ndim > dim and one.shape[dim] == size
-    ]
-    return _Axis(name, tuple(where), sizes, size)
-
-
-def _sized(given: Any, sizes: Mapping[str, int], axes: Mapping[str, _Axis]) -> Any:
-    """The inputs with other sizes: positions are left out, or repeated."""
-    leaves, structure = _pytree.tree_flatten(given)
-    numbers = [number for number, one in enumerate(leaves) if isinstance(one, Tensor)]
-    for name, size in sizes.items():
-        for number, dim in axes[name].where:
-            at = numbers[number]
-            index = torch.arange(size) % leaves[at].shape[dim]
-            leaves[at] = leaves[at].index_select(dim, index)
-    return _pytree.tree_unflatten(leaves, structure)
 
 
 def _outputs(model: nn.Module, given: Any) -> list[Tensor]:

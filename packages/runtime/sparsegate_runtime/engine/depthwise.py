@@ -21,6 +21,18 @@ SIZES = (3, 5)
 """Taps along a side that the kernel has code for."""
 
 
+class Depthwise(c.Structure):
+    """`Depthwise` of engine.h."""
+
+    _fields_ = (
+        *((name, c.LONG) for name in ("channels", "images", "height", "width", "taps")),
+        *((name, c.POINTER) for name in ("weight", "bias")),
+        *((name, c.Place) for name in ("input", "out")),
+        *((name, c.LONG) for name in ("in_image", "in_line", "out_image", "out_line")),
+        ("finish", c.Finish),
+    )
+
+
 @dataclass(frozen=True)
 class Lines:
     """Where a depthwise convolution reads and writes its lines, in floats."""
@@ -60,7 +72,7 @@ def depthwise(sums: Sums, lines: Lines) -> Callable[[], c.Structure]:
     def make() -> c.Structure:
         source = sums.source.place(sums.source_channel)
         source.offset += lines.first
-        made = c.Depthwise(
+        made = Depthwise(
             channels, images, height, width, weight.shape[2],
             weight.ctypes.data, bias.ctypes.data, source, out.place(sums.out_channel),
             lines.in_image, lines.in_line, out.strides[0], lines.out_line, c.Finish(),

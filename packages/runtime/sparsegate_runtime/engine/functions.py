@@ -45,3 +45,4 @@ class Function(IntEnum):
     MAX = 36
     MIN = 37
     PRELU = 38
+    KEEP = 39

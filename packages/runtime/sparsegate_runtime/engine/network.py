@@ -227,6 +227,11 @@ class Embedding(Node):
     table: Weight = field(repr=False)
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Cast(Node):
+    """The integers or truth values of an input as floats."""
+
+
 CELLS = ("tanh", "relu", "lstm", "gru")
 """Kinds of recurrent layers, by the numbers of recurrent.h."""
 

@@ -202,6 +202,25 @@ def embedding(planner: Planner, node: n.Embedding) -> Tensor:
     return out
 
 
+def cast(planner: Planner, node: n.Cast) -> Tensor:
+    """Integers or truth values as floats."""
+    source = planner.values[node.inputs[0]]
+    dims = len(node.shape)
+    out = planner.new(node.shape, range(dims))
+
+    def make() -> c.Structure:
+        return c.Cast(
+            max(1, dims),
+            c.DIMS(*(node.shape or (1,))),
+            8 if source.buffer.kind == "int64" else 1,
+            source.view() if dims else view_of(source, [0]),
+            out.view() if dims else view_of(out, [1]),
+        )
+
+    planner.emit(Kind.CAST, make, [source], out)
+    return out
+
+
 def external(planner: Planner, node: n.External) -> Tensor:
     """An operation that the caller runs on views of the engine's memory."""
     return planner.call(node, [planner.values[read] for read in node.inputs])
@@ -219,5 +238,6 @@ RULES: dict[type[n.Node], Any] = {
     n.Pool: pool,
     n.Upsample: upsample,
     n.Embedding: embedding,
+    n.Cast: cast,
     n.External: external,
 }

@@ -35,7 +35,8 @@ class Kind(IntEnum):
     UPSAMPLE = 14
     EMBEDDING = 15
     RECURRENT = 16
-    DEPTHWISE = 17
+    CAST = 17
+    DEPTHWISE = 18
 
 
 class Structure(ctypes.Structure):
@@ -123,20 +124,6 @@ class DenseMultiply(Structure):
         ("out", Place),
         ("finish", Finish),
         ("block", LONG),
-    )
-
-
-class Depthwise(Structure):
-    """`Depthwise` of engine.h."""
-
-    _fields_ = (
-        *((name, LONG) for name in ("channels", "images", "height", "width", "taps")),
-        ("weight", POINTER),
-        ("bias", POINTER),
-        ("input", Place),
-        ("out", Place),
-        *((name, LONG) for name in ("in_image", "in_line", "out_image", "out_line")),
-        ("finish", Finish),
     )
 
 
@@ -316,6 +303,12 @@ class Embedding(Structure):
         ("out", View),
         ("feature", LONG),
     )
+
+
+class Cast(Structure):
+    """`Cast` of engine.h."""
+
+    _fields_ = (("dims", LONG), ("shape", DIMS), ("bytes", LONG), ("input", View), ("out", View))
 
 
 class RecurrentSteps(Structure):

@@ -200,6 +200,15 @@ def embedding(builder: Builder, record: Record, read: n.Node) -> n.Node:
     return n.Embedding(inputs=(read,), shape=shape, table=table, name=builder.title(number))
 
 
+def cast(builder: Builder, _: Record, read: n.Node) -> n.Node:
+    """Integers or truth values of an input as floats."""
+    kind = builder.kinds.get(read, "float32")
+    need(kind in ("int64", "bool"), f"a cast reads {kind}, expected int64 or bool")
+    inner = read.inputs[0] if isinstance(read, n.Reshape) else read
+    need(isinstance(inner, n.Input), "a cast reads something else than an input")
+    return n.Cast(inputs=(read,), shape=read.shape)
+
+
 MOVES: dict[str, Build] = {
     "input": take_input,
     "constant": constant,
@@ -212,4 +221,5 @@ MOVES: dict[str, Build] = {
     "pool": pool,
     "resize": resize,
     "embedding": embedding,
+    "cast": cast,
 }

@@ -116,6 +116,7 @@ KINDS: tuple[Kind, ...] = (
         weight=TensorField(),
         bias=OptionalTensor(),
     ),
+    _kind("cast", 1),
 )
 NUMBERS = {kind.name: number for number, kind in enumerate(KINDS)}
 """The number of each kind in files."""

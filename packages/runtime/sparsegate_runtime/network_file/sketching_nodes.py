@@ -280,4 +280,5 @@ RULES: dict[type[n.Node], Any] = {
     n.Upsample: _resize,
     n.Embedding: _embedding,
     n.Recurrent: _recurrent,
+    n.Cast: lambda _, __: Record("cast"),
 }

@@ -1,5 +1,6 @@
 """Translates a captured model into a network of the engine."""
 
-from .translator import Call, Rule, Translator, translated
+from .call import Call
+from .translator import Rule, Translator, translated
 
 __all__ = ["Call", "Rule", "Translator", "translated"]

@@ -12,7 +12,8 @@ from torch import fx
 from sparsegate_runtime.engine import Function
 from sparsegate_runtime.engine import network as n
 
-from .translator import Call, Rule, Translator
+from .call import Call
+from .translator import Rule, Translator
 
 
 def _linear(made: Translator, call: Call) -> n.Node | None:
@@ -222,10 +223,23 @@ def _mask(
         if array.dtype == bool and shape[2] == keys and (whole == np.tri(keys, dtype=bool)).all():
             return "causal", None
     node = made.value(mask)
+    if value.dtype == torch.bool and isinstance(node, n.External):
+        node = _added(made, made.number(mask)) or node
     rank = len(node.shape)
     if rank < 2:
         return None
     return "mask", made.reshape(node, (1,) * (4 - rank) + node.shape)
+
+
+def _added(made: Translator, seen: n.Node | None) -> n.Node | None:
+    """What a mask of ones and zeros adds to scores: zero, or minus infinity."""
+    if seen is None:
+        return None
+    inner = seen.inputs[0] if isinstance(seen, n.Expand) else seen
+    log = made.add(n.Map(inputs=(inner,), shape=inner.shape, function=Function.LOG))
+    if inner is seen:
+        return log
+    return made.add(n.Expand(inputs=(log,), shape=seen.shape))
 
 
 def _embedding(made: Translator, call: Call) -> n.Node | None:

@@ -11,7 +11,8 @@ from torch import fx
 from sparsegate_runtime.engine import Function
 from sparsegate_runtime.engine import network as n
 
-from .translator import Call, Rule, Translator
+from .call import Call
+from .translator import Rule, Translator
 
 
 def _unary(function: Function, x: float = 0.0, y: float = 0.0) -> Rule:
@@ -74,10 +75,10 @@ def _binary(function: Function) -> Rule:
             return None
         if _number(made, other) is not None and made.floats(one):
             return _with_number(made, call, function, one, float(_number(made, other) or 0))
-        if not made.floats(one, other):
+        a, b = made.number(one), made.number(other)
+        if a is None or b is None or not (made.floats(one) or made.floats(other)):
             return None
-        reads = made.value(one), made.value(other)
-        return made.add(n.Map(inputs=reads, shape=call.shape, function=function))
+        return made.add(n.Map(inputs=(a, b), shape=call.shape, function=function))
 
     return rule
 
@@ -104,21 +105,18 @@ def _with_number(
         Function.DIV: (1.0 / number if number else math.inf, 0.0),
     }
     if function == Function.MAX:
-        return made.add(_map(read, Function.CLAMP, number, math.inf))
+        return made.map(Function.CLAMP, read, x=number, y=math.inf)
     if function == Function.MIN:
-        return made.add(_map(read, Function.CLAMP, -math.inf, number))
-    return made.add(_map(read, Function.AFFINE, *affine[function]))
-
-
-def _map(read: n.Node, function: Function, x: float = 0.0, y: float = 0.0) -> n.Map:
-    return n.Map(inputs=(read,), shape=read.shape, function=function, x=x, y=y)
+        return made.map(Function.CLAMP, read, x=-math.inf, y=number)
+    factor, summand = affine[function]
+    return made.map(Function.AFFINE, read, x=factor, y=summand)
 
 
 def _rsub(made: Translator, call: Call) -> n.Node | None:
     number = _number(made, call["other"])
     if number is None or call.get("alpha", 1) != 1 or not made.floats(call["self"]):
         return None
-    return made.add(_map(made.value(call["self"]), Function.AFFINE, -1.0, number))
+    return made.map(Function.AFFINE, made.value(call["self"]), x=-1.0, y=number)
 
 
 def _power(made: Translator, call: Call) -> n.Node | None:
@@ -130,7 +128,7 @@ def _power(made: Translator, call: Call) -> n.Node | None:
         return _apply(made, call, known[exponent])
     if exponent == 3:
         read = made.value(call["self"])
-        square = made.add(_map(read, Function.SQUARE))
+        square = made.map(Function.SQUARE, read)
         return made.add(n.Map(inputs=(square, read), shape=call.shape, function=Function.MUL))
     return _apply(made, call, Function.POW, float(exponent))
 

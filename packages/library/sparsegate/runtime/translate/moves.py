@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from sparsegate_runtime.engine import network as n
 
-from .translator import Call, Rule, Translator
+from .call import Call
+from .translator import Rule, Translator
 
 
 def _source(made: Translator, call: Call) -> n.Node | None:
@@ -18,7 +19,7 @@ def _reshape(made: Translator, call: Call) -> n.Node | None:
 
 
 def _nothing(made: Translator, call: Call) -> n.Node | None:
-    read = _source(made, call)
+    read = made.number(call["self"])  # truth values and integers become floats
     return read if read is not None and read.shape == call.shape else None
 
 
@@ -37,8 +38,9 @@ def _transpose(made: Translator, call: Call) -> n.Node | None:
         return None
     rank = len(call.shape)
     dims = list(range(rank))
-    one = call.get("dim0", call.get("axis0", 0)) % max(rank, 1)
-    other = call.get("dim1", call.get("axis1", 1)) % max(rank, 1)
+    first, second = (-2, -1) if call.name == "mT" else (0, 1)
+    one = call.get("dim0", call.get("axis0", first)) % max(rank, 1)
+    other = call.get("dim1", call.get("axis1", second)) % max(rank, 1)
     if rank < 2:
         return read
     dims[one], dims[other] = dims[other], dims[one]
@@ -200,7 +202,7 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(SAME, _nothing),
     **dict.fromkeys(("dropout", "feature_dropout", "alpha_dropout"), _dropout),
     "permute": _permute,
-    **dict.fromkeys(("transpose", "t", "swapaxes", "swapdims"), _transpose),
+    **dict.fromkeys(("transpose", "t", "mT", "swapaxes", "swapdims"), _transpose),
     "slice": _slice,
     "narrow": _narrow,
     "select": _select,

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from sparsegate_runtime.engine import network as n
 
-from .translator import Call, Rule, Translator
+from .call import Call
+from .translator import Rule, Translator
 
 
 def _source(made: Translator, call: Call) -> n.Node | None:
@@ -35,10 +37,31 @@ def _pool(largest: bool, dims: int) -> Rule:
             divisor=call.get("divisor_override"),
         )
         if call.get("ceil_mode") and not _is_exact(pool):
-            return None
+            if not largest:
+                return None
+            pool = _padded(made, pool)
         return made.reshape(made.add(pool), call.shape)
 
     return rule
+
+
+def _padded(made: Translator, pool: n.Pool) -> n.Pool:
+    """The same maxima, with what no window may choose before and after the images."""
+    (read,) = pool.inputs
+    sides = [(0, 0), (0, 0)]
+    for axis in (0, 1):
+        reach = pool.dilation[axis] * (pool.kernel[axis] - 1) + 1
+        wanted = (pool.shape[2 + axis] - 1) * pool.stride[axis] + reach
+        before = pool.padding[axis]
+        sides.append((before, wanted - read.shape[2 + axis] - before))
+    shape = tuple(size + sum(side) for size, side in zip(read.shape, sides, strict=True))
+    wide = n.Pad(inputs=(read,), shape=shape, sides=tuple(sides), value=-math.inf)
+    return replace(pool, inputs=(made.add(wide),), padding=(0, 0))
+
+
+def _first(rule: Rule) -> Rule:
+    """The values of an operator that gives their indices, too."""
+    return lambda made, call: rule(made, call) if call["index"] == 0 else None
 
 
 def _is_exact(pool: n.Pool) -> bool:
@@ -129,8 +152,9 @@ def _sources(size: int, wanted: int, factor: float | None, mode: str, align: boo
     """The two source positions of every output position, and the weight of the second."""
     at = np.arange(wanted, dtype=np.float64)
     ratio = 1 / factor if factor else size / wanted
-    if mode == "nearest":
-        first = np.minimum((at * np.float32(ratio)).astype(np.int64), size - 1)
+    if mode.startswith("nearest"):
+        center = 0.5 if mode == "nearest-exact" else 0.0
+        first = np.minimum(((at + center) * np.float32(ratio)).astype(np.int64), size - 1)
         return first.astype(np.int32), first.astype(np.int32), np.zeros(wanted, np.float32)
     if align:
         where = at * ((size - 1) / (wanted - 1) if wanted > 1 else 0)
@@ -145,7 +169,10 @@ def _sources(size: int, wanted: int, factor: float | None, mode: str, align: boo
 RULES: dict[str, Rule] = {
     **{f"max_pool{dims}d": _pool(True, dims) for dims in (1, 2)},
     **{f"avg_pool{dims}d": _pool(False, dims) for dims in (1, 2)},
+    **{f"max_pool{dims}d_with_indices.item": _first(_pool(True, dims)) for dims in (1, 2)},
     **{f"adaptive_avg_pool{dims}d": _adaptive(False) for dims in (1, 2)},
+    **{f"adaptive_max_pool{dims}d.item": _first(_adaptive(True)) for dims in (1, 2)},
+    **{f"_upsample_nearest_exact{dims}d": _upsample("nearest-exact") for dims in (1, 2)},
     **{f"upsample_nearest{dims}d": _upsample("nearest") for dims in (1, 2)},
     **dict.fromkeys(("upsample_bilinear2d", "upsample_linear1d"), _upsample("linear")),
 }

@@ -9,7 +9,8 @@ from torch import fx
 
 from sparsegate_runtime.engine import network as n
 
-from .translator import Call, Rule, Translator
+from .call import Call
+from .translator import Rule, Translator
 
 FORWARD, BACKWARD = 0, 1
 

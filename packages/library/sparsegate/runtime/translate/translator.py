@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,32 +14,15 @@ from numpy.typing import NDArray
 from torch import Tensor, fx
 
 from sparsegate.graph import Graph
+from sparsegate_runtime.engine import Function
 from sparsegate_runtime.engine import network as n
+
+from .call import Call, by_name, call_of, shape_of
 
 VIEWS = frozenset({"view", "reshape", "flatten", "unsqueeze", "squeeze", "_unsafe_view"})
 """Operators that give the same elements in another shape, whatever their type."""
 KINDS = {torch.float32: "float32", torch.int64: "int64", torch.bool: "bool"}
 """The types that the engine reads; tensors of others stay with torch."""
-
-
-@dataclass(frozen=True, eq=False)
-class Call:
-    """A call of an operator."""
-
-    node: fx.Node
-    name: str
-    """Its name, without namespace and overload."""
-    arguments: dict[str, Any]
-    """All arguments by name, defaults included: nodes of torch.fx, numbers, lists."""
-    shape: tuple[int, ...]
-    dtype: torch.dtype | None
-
-    def __getitem__(self, name: str) -> Any:
-        return self.arguments[name]
-
-    def get(self, name: str, other: Any = None) -> Any:
-        """An argument, or the default if the operator has none of this name."""
-        return self.arguments.get(name, other)
 
 
 Rule = Callable[["Translator", Call], n.Node | None]
@@ -58,6 +40,7 @@ class Translator:
         """The recurrent layers, for operators that have several results."""
         self._constants: dict[fx.Node, n.Node] = {}
         self._inputs = 0
+        self._numbers: Translator | None = None
 
     def network(self) -> n.Network:
         """Translates the whole graph."""
@@ -78,7 +61,7 @@ class Translator:
         value = node.meta.get("val")
         if isinstance(value, Tensor):
             kind = KINDS.get(value.dtype, str(value.dtype))
-            made = n.Input(shape=_shape(value), index=self._inputs, kind=kind, name=node.name)
+            made = n.Input(shape=shape_of(value), index=self._inputs, kind=kind, name=node.name)
             self.nodes[node] = self.add(made)
         self._inputs += 1
 
@@ -101,24 +84,16 @@ class Translator:
     # -- operators --------------------------------------------------------------------------------
 
     def _read(self, node: fx.Node) -> n.Node:
-        value = node.meta.get("val")
-        schema = getattr(node.target, "_schema", None)
         if node.target is operator.getitem:
             return self._item(node)
-        if schema is None or not isinstance(value, Tensor):
+        call = call_of(node)
+        if call is None:
             return self.by_torch(node)
-        call = Call(
-            node,
-            schema.name.partition("::")[2],
-            _by_name(node, schema),
-            _shape(value),
-            value.dtype,
-        )
         rule = self.rules.get(call.name)
         made = None
-        if value.dtype == torch.float32:
+        if call.dtype == torch.float32:
             made = rule(self, call) if rule else None
-        elif value.dtype in KINDS and call.name in VIEWS:
+        elif call.dtype in KINDS and call.name in VIEWS:
             made = self._view_of_input(call)
         return self.by_torch(node) if made is None else made
 
@@ -141,9 +116,9 @@ class Translator:
         schema = getattr(source.target, "_schema", None)
         if schema is not None and isinstance(value, Tensor) and value.dtype == torch.float32:
             name = schema.name.partition("::")[2]
-            arguments = {**_by_name(source, schema), "index": index}
+            arguments = {**by_name(source, schema), "index": index}
             rule = self.rules.get(f"{name}.item")
-            call = Call(source, name, arguments, _shape(value), value.dtype)
+            call = Call(source, name, arguments, shape_of(value), value.dtype)
             made = rule(self, call) if rule else None
             if made is not None:
                 return made
@@ -154,7 +129,7 @@ class Translator:
         value = node.meta.get("val")
         reads = [one for one in dict.fromkeys(node.all_input_nodes) if one not in self.constants]
         inputs = tuple(self.value(one) for one in reads)
-        shape = _shape(value) if isinstance(value, Tensor) else ()
+        shape = shape_of(value) if isinstance(value, Tensor) else ()
         kind = KINDS.get(value.dtype, str(value.dtype)) if isinstance(value, Tensor) else "tuple"
         run = partial(_run, node, tuple(reads), self.graph.constant, self.constants)
         return self.add(
@@ -202,6 +177,16 @@ class Translator:
             for one in values
         )
 
+    def number(self, node: Any) -> n.Node | None:
+        """A tensor of any type as floats; None if the engine cannot compute them."""
+        from .numbers import Numbers
+
+        if not isinstance(node, fx.Node):
+            return None
+        if self._numbers is None:
+            self._numbers = Numbers(self)
+        return self._numbers.number(node)
+
     def layer_of(self, node: fx.Node | None) -> str:
         """The name of the layer that owns a parameter."""
         if node is None:
@@ -234,6 +219,32 @@ class Translator:
         order = [first[dim] + at for dim in moved.dimensions for at in range(len(by_dim[dim]))]
         return self.reshape(self.permute(fine, order), shape)
 
+    def map(self, function: Function, *inputs: n.Node, x: float = 0.0, y: float = 0.0) -> n.Node:
+        """A function of elements; two inputs are broadcast."""
+        shape = np.broadcast_shapes(*(one.shape for one in inputs))
+        return self.add(n.Map(inputs=inputs, shape=shape, function=function, x=x, y=y))
+
+    def cut(self, node: n.Node, dim: int, start: int, size: int) -> n.Node:
+        """Some positions of a dimension."""
+        shape = tuple(size if d == dim else own for d, own in enumerate(node.shape))
+        if shape == node.shape:
+            return node
+        return self.add(n.Slice(inputs=(node,), shape=shape, dimension=dim, start=start, step=1))
+
+    def join(self, nodes: Sequence[n.Node], dim: int) -> n.Node:
+        """Tensors one after another."""
+        size = sum(one.shape[dim] for one in nodes)
+        shape = tuple(size if d == dim else own for d, own in enumerate(nodes[0].shape))
+        if len(nodes) == 1:
+            return nodes[0]
+        return self.add(n.Join(inputs=tuple(nodes), shape=shape, dimension=dim))
+
+    def expand(self, node: n.Node, shape: Sequence[int]) -> n.Node:
+        """Dimensions of size one repeated."""
+        if node.shape == tuple(shape):
+            return node
+        return self.add(n.Expand(inputs=(node,), shape=tuple(shape)))
+
     def permute(self, node: n.Node, dims: Sequence[int]) -> n.Node:
         """Permutes dimensions."""
         shape = tuple(node.shape[dim] for dim in dims)
@@ -242,17 +253,32 @@ class Translator:
 
 def translated(graph: Graph, more: Mapping[str, Rule] | None = None) -> tuple[n.Network, list[str]]:
     """Translates a graph; also returns the operators left to torch; `more` adds rules."""
+    from .choices import RULES as CHOICES
+    from .composed import RULES as COMPOSED
     from .layers import RULES as LAYERS
     from .maps import RULES as MAPS
     from .moves import RULES as MOVES
     from .pools import RULES as POOLS
     from .recurrent import RULES as RECURRENT
 
-    rules = {**LAYERS, **MAPS, **MOVES, **POOLS, **RECURRENT, **(more or {})}
-    made = Translator(graph, rules)
+    rules: dict[str, Rule] = {}
+    for table in (LAYERS, MAPS, MOVES, POOLS, RECURRENT, CHOICES, COMPOSED):
+        for name, rule in table.items():
+            rules[name] = _either(rules[name], rule) if name in rules else rule
+    made = Translator(graph, {**rules, **(more or {})})
     network = made.network()
     torchs = [one.name for one in network.nodes if isinstance(one, n.External)]
     return network, [name for name in torchs if name != str(operator.getitem)]
+
+
+def _either(first: Rule, second: Rule) -> Rule:
+    """The first rule, or the second one for calls that the first cannot compute."""
+
+    def rule(made: Translator, call: Call) -> n.Node | None:
+        found = first(made, call)
+        return second(made, call) if found is None else found
+
+    return rule
 
 
 def _run(
@@ -288,14 +314,3 @@ def _parts(shape: tuple[int, ...], finer: tuple[int, ...]) -> list[list[int]] | 
             return None
         found.append(own or [1])
     return found if not left else None
-
-
-def _shape(value: Tensor) -> tuple[int, ...]:
-    return tuple(int(size) for size in value.shape)
-
-
-def _by_name(node: fx.Node, schema: Any) -> dict[str, Any]:
-    """All arguments of an operator, those with defaults included."""
-    defaults = {one.name: one.default_value for one in schema.arguments if one.has_default_value()}
-    given = dict(zip((one.name for one in schema.arguments), node.args, strict=False))
-    return {**defaults, **given, **node.kwargs}

@@ -41,7 +41,8 @@ enum Function { /* unary: r[to] = f(r[a]); binary: r[to] = f(r[a], r[b]) */
     F_COPY, F_RELU, F_RELU6, F_LEAKY_RELU, F_ELU, F_SIGMOID, F_TANH, F_SILU, F_GELU, F_GELU_TANH, F_HARD_SIGMOID,
     F_HARD_SWISH, F_SOFTPLUS, F_MISH, F_EXP, F_LOG, F_ERF, F_SQRT, F_RSQRT, F_RECIPROCAL, F_ABS, F_NEG, F_SQUARE,
     F_SIN, F_COS, F_FLOOR, F_CEIL, F_ROUND, F_SIGN, F_CLAMP /* to [x, y] */, F_AFFINE /* x * r + y */, F_POW /* r to the power x */,
-    F_ADD, F_SUB, F_MUL, F_DIV, F_MAX, F_MIN, F_PRELU /* r[a] > 0 ? r[a] : r[a] * r[b] */, F_NUM_FUNCTIONS
+    F_ADD, F_SUB, F_MUL, F_DIV, F_MAX, F_MIN, F_PRELU /* r[a] > 0 ? r[a] : r[a] * r[b] */,
+    F_KEEP /* r[b] > 0 ? r[a] : 0 */, F_NUM_FUNCTIONS
 };
 
 /* One instruction. Registers 0 .. num_inputs - 1 hold the inputs at first. */
@@ -267,6 +268,13 @@ typedef struct {
     int64_t feature; /* distance between features in out */
 } Embedding;
 
+/* out = in as floats, any strides; `bytes` of an element of in: 8 for integers, 1 for truth values (0 or 1). */
+typedef struct {
+    int64_t dims, shape[MOST_DIMS], bytes;
+    View in; /* strides and offset in elements */
+    View out;
+} Cast;
+
 /* ---- recurrent layers ---- */
 
 /* All steps of a recurrent layer from a state of zeros: the input's part of the sums was computed before. Gates and
@@ -286,7 +294,7 @@ typedef struct {
 enum Kind {
     OP_POINTWISE, OP_MULTIPLY, OP_DENSE_MULTIPLY, OP_MATRIX_VECTOR, OP_MATRIX_MULTIPLY, OP_ATTENTION, OP_CHANNEL_NORM,
     OP_GROUP_NORM, OP_SOFTMAX, OP_REDUCE, OP_COPY, OP_FILL, OP_PHASES, OP_POOL, OP_UPSAMPLE, OP_EMBEDDING,
-    OP_RECURRENT, OP_DEPTHWISE, OP_NUM_KINDS
+    OP_RECURRENT, OP_CAST, OP_DEPTHWISE, OP_NUM_KINDS
 };
 
 typedef struct {

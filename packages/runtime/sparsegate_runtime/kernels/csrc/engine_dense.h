@@ -103,7 +103,7 @@ INLINE void NAME(dense_tile)(const int parts, const DenseMultiply *dense, const 
 
 #define DENSE_CASE(T) \
     case T:                                                                                                   \
-        NAME(dense_tile)((T <= DENSE_TILE ? T : 1) * (LANES / WIDTH), dense, context, g0, g1, positions, in + p, out + p);        \
+        NAME(dense_tile)(T * (LANES / WIDTH), dense, context, g0, g1, positions, in + p, out + p);        \
         break;
 
 KERNEL_OF(dense_multiply)
@@ -124,7 +124,10 @@ KERNEL_OF(dense_multiply)
         const int64_t tile = (left + tiles - 1) / tiles; /* nearly equal tiles */
         const Positions positions = {p, last - p < tile * LANES ? last - p : tile * LANES};
         switch (tile) {
-            DENSE_CASE(1) DENSE_CASE(2) DENSE_CASE(3) DENSE_CASE(4) DENSE_CASE(5) DENSE_CASE(6)
+            DENSE_CASE(1)
+#if DENSE_TILE > 1
+            DENSE_CASE(2) DENSE_CASE(3) DENSE_CASE(4) DENSE_CASE(5) DENSE_CASE(6)
+#endif
         }
         p += tile * LANES;
     }

@@ -132,9 +132,9 @@ TARGET static void NAME(transpose)(const float *from, int64_t from_step, float *
         for (int64_t next_i = 0; next_i < num_i; next_i += LANES) {
             const int64_t o = next_o + LANES <= num_o ? next_o : num_o - LANES;
             const int64_t i = next_i + LANES <= num_i ? next_i : num_i - LANES;
-            Vector a[LANES], b[LANES];
+            Vector a[LANES];
             UNROLL for (int l = 0; l < LANES; l++) a[l] = *NAME(at)(from + (o + l) * from_step + i, 0);
-            TRANSPOSE(a, b)
+            TRANSPOSED(a)
             UNROLL for (int l = 0; l < LANES; l++) * (Vector *)(void *)(to + (i + l) * to_step + o) = a[l];
         }
 }
@@ -364,9 +364,9 @@ TARGET static void NAME(embed)(const Embedding *embedding, const float *const ro
     const int64_t features = embedding->features, step = embedding->feature;
     for (int64_t next = 0; features >= LANES && next < features; next += LANES) {
         const int64_t f = next + LANES <= features ? next : features - LANES;
-        Vector a[LANES], b[LANES];
+        Vector a[LANES];
         UNROLL for (int l = 0; l < LANES; l++) a[l] = *NAME(at)(row[l] + f, 0);
-        TRANSPOSE(a, b)
+        TRANSPOSED(a)
         if (count == LANES) {
             UNROLL for (int l = 0; l < LANES; l++) * (Vector *)(void *)(out + (f + l) * step) = a[l];
         } else {

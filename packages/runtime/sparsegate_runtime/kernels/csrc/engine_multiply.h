@@ -4,9 +4,10 @@
 /* Rows after one chunk are finished while their sums are in the first cache. */
 #define FINISHED_TOGETHER 8
 
+#ifndef IMAGES_ALONE /* program images hold no plans for images that lie side by side */
 #define CASE_APART(T)                                                                                                 \
     case T:                                                                                                           \
-        NAME(tile)(T <= MAX_TILE ? T : 1, apart, rows, num_rows, block, r0, r1, x, bias, end, out, out_step);         \
+        NAME(tile)(T, apart, rows, num_rows, block, r0, r1, x, bias, end, out, out_step);                             \
         break;
 
 /* Rows r0 .. r1 of one block of columns, on `tile` vectors that lie `apart` vectors apart. */
@@ -15,22 +16,27 @@ TARGET static void NAME(block_apart)(int64_t tile, int64_t apart, const Rows *ro
                                      float *out, int64_t out_step)
 {
     switch (tile) {
-        CASE_APART(1) CASE_APART(2) CASE_APART(3) CASE_APART(4) CASE_APART(5) CASE_APART(6) CASE_APART(7) CASE_APART(8)
-        CASE_APART(9) CASE_APART(10) CASE_APART(11) CASE_APART(12) CASE_APART(13) CASE_APART(14) CASE_APART(15)
+        CASE_APART(1) CASE_APART(2) CASE_APART(3) CASE_APART(4) CASE_APART(5) CASE_APART(6)
+#if MAX_TILE > 6
+        CASE_APART(7) CASE_APART(8) CASE_APART(9) CASE_APART(10) CASE_APART(11) CASE_APART(12) CASE_APART(13) CASE_APART(14) CASE_APART(15)
         CASE_APART(16)
+#endif
     }
 }
+#endif
 
 /* A block of columns, whose inputs may lie apart. */
 INLINE void NAME(any_block)(const Multiply *of, int64_t vectors, int64_t block, int64_t r0, int64_t r1, const float *x,
                             const End *end, float *out)
 {
+#ifndef IMAGES_ALONE
     const int64_t pixels = of->apart.line ? of->apart.pixels : 1;
-    if (pixels == 1)
-        NAME(block)(vectors, &of->rows, of->num_rows, block, r0, r1, x, of->bias, end, out, of->out.stride);
-    else
+    if (pixels != 1)
         NAME(block_apart)
         (vectors, pixels, &of->rows, of->num_rows, block, r0, r1, x, of->bias, end, out, of->out.stride);
+    else
+#endif
+        NAME(block)(vectors, &of->rows, of->num_rows, block, r0, r1, x, of->bias, end, out, of->out.stride);
 }
 
 /* The last block of columns, with what happens to finished sums. */

@@ -100,6 +100,7 @@ TARGET static void NAME(instruction)(const Instruction *code, NAME(Operand) a, N
         BINARY(F_MAX, NAME(max_part)(u, v))
         BINARY(F_MIN, NAME(min_part)(u, v))
         BINARY(F_PRELU, PICK(ABOVE(u, zero), u, u * v))
+        BINARY(F_KEEP, PICK(ABOVE(v, zero), u, zero))
     case F_SIN:
     case F_COS:
         NAME(sines)(a, to, parts, code->function == F_COS);

@@ -85,9 +85,11 @@ TARGET static void NAME(multiply_columns)(const MatrixMultiply *multiply, const 
     switch (columns < LANES ? 0 : columns / LANES) {
     case 0: NAME(multiply_narrow)(multiply, a, b, rows, columns, out); return;
     case 1: NAME(multiply_tile)(PARTS, multiply, a, b, rows, out); break;
-    case 2: NAME(multiply_tile)(PARTS * (WIDE < 2 ? WIDE : 2), multiply, a, b, rows, out); break;
-    case 3: NAME(multiply_tile)(PARTS * (WIDE < 3 ? WIDE : 3), multiply, a, b, rows, out); break;
+#if WIDE > 1
+    case 2: NAME(multiply_tile)(PARTS * 2, multiply, a, b, rows, out); break;
+    case 3: NAME(multiply_tile)(PARTS * 3, multiply, a, b, rows, out); break;
     default: NAME(multiply_tile)(MOST_PARTS, multiply, a, b, rows, out);
+#endif
     }
     if (columns % LANES)
         NAME(multiply_tile)(PARTS, multiply, a, b + columns - LANES, rows, out + columns - LANES);

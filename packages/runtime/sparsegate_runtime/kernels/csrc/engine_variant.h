@@ -14,6 +14,7 @@
 #include "engine_softmax.h"
 #include "engine_reduce.h"
 #include "engine_move.h"
+#include "engine_cast.h"
 #include "engine_image.h"
 #include "engine_recurrent.h"
 #include "engine_depthwise.h"
@@ -36,5 +37,6 @@ const Kernel NAME(sg_engine)[OP_NUM_KINDS] = {
     [OP_UPSAMPLE] = NAME(upsample),
     [OP_EMBEDDING] = NAME(embedding),
     [OP_RECURRENT] = NAME(recurrent),
+    [OP_CAST] = NAME(cast),
     [OP_DEPTHWISE] = NAME(depthwise),
 };

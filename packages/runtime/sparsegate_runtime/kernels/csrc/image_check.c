@@ -389,6 +389,19 @@ static void check_embedding(Check *check, Embedding *of)
     touch(check, of->out.buffer, out, WRITE, 4);
 }
 
+static void check_cast(Check *check, Cast *of)
+{
+    check_shape(check, of->shape, of->dims, 0);
+    require(check, of->bytes == 8 || of->bytes == 1);
+    if (check->error)
+        return;
+    Range in = range_at(check, of->in.offset), out = range_at(check, of->out.offset);
+    dims_along(check, &in, &of->in, of->shape, of->dims);
+    dims_along(check, &out, &of->out, of->shape, of->dims);
+    touch(check, of->in.buffer, in, READ_EXACT, of->bytes);
+    touch(check, of->out.buffer, out, WRITE, 4);
+}
+
 /* ---- recurrent layers ---- */
 
 static void check_panel(Check *check, Rows *rows, int64_t num_rows, int64_t hidden)
@@ -447,7 +460,7 @@ int64_t sg_structure_size(int64_t kind)
         [OP_CHANNEL_NORM] = sizeof(ChannelNorm), [OP_GROUP_NORM] = sizeof(GroupNorm), [OP_SOFTMAX] = sizeof(Softmax),
         [OP_REDUCE] = sizeof(Reduce), [OP_COPY] = sizeof(Copy), [OP_FILL] = sizeof(Fill), [OP_PHASES] = sizeof(Phases),
         [OP_POOL] = sizeof(Pool), [OP_UPSAMPLE] = sizeof(Upsample), [OP_EMBEDDING] = sizeof(Embedding),
-        [OP_RECURRENT] = sizeof(RecurrentSteps), [OP_DEPTHWISE] = sizeof(Depthwise),
+        [OP_RECURRENT] = sizeof(RecurrentSteps), [OP_CAST] = sizeof(Cast), [OP_DEPTHWISE] = sizeof(Depthwise),
     };
     return kind >= 0 && kind < OP_NUM_KINDS ? sizes[kind] : 0;
 }
@@ -484,6 +497,7 @@ int64_t sg_check_structure(Check *check, int64_t kind, void *of, Pointwise *then
     case OP_UPSAMPLE: check_upsample(check, of); break;
     case OP_EMBEDDING: check_embedding(check, of); break;
     case OP_RECURRENT: check_recurrent(check, of); break;
+    case OP_CAST: check_cast(check, of); break;
     case OP_DEPTHWISE: check_depthwise(check, of, then); break;
     default: wrong(check, IMAGE_KIND);
     }

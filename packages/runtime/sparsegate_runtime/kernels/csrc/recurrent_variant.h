@@ -7,8 +7,14 @@ INLINE Vector NAME(select)(Bits holds, Vector one, Vector two)
     return (Vector)(((Bits)one & holds) | ((Bits)two & ~holds));
 }
 
+#if PIECES > 1 && defined(__OPTIMIZE_SIZE__)
+#define SHARED TARGET static __attribute__((noinline))
+#else
+#define SHARED INLINE
+#endif
+
 /* The exponential function, to about two units in the last place; a NaN stays one, and large inputs saturate. */
-INLINE Vector NAME(exponential)(Vector x)
+SHARED Vector NAME(exponential)(Vector x)
 {
     const Vector most = NAME(all)(88.0f), least = NAME(all)(-87.0f), shift = NAME(all)(12582912.0f);
     x = NAME(select)(x > most, most, x);
@@ -63,7 +69,7 @@ INLINE void NAME(step)(const int cell, const float *in, const float *sums, int64
     *(Vector *)(void *)state = after;
 }
 
-INLINE void NAME(steps_of)(int64_t cell, int64_t count, int64_t gate, const float *in, const float *sums, float *state,
+TARGET static void NAME(steps_of)(int64_t cell, int64_t count, int64_t gate, const float *in, const float *sums, float *state,
                            float *memory)
 {
 #define EVERY(CELL)                                                                                                    \
@@ -127,6 +133,13 @@ TARGET static void NAME(from_lanes)(const float *from, int64_t size, float *to, 
             to[i * image_step + f] = from[f * LANES + i];
 }
 
+/* All rows times one vector of sixteen images. */
+TARGET static void NAME(one_vector)(const Rows *rows, int64_t num_rows, const float *x, const float *bias, float *out)
+{
+    for (int64_t b = 0; b < rows->num_blocks; b++)
+        NAME(tile)(1, 1, rows, num_rows, b, 0, num_rows, x, bias, 0, out, LANES);
+}
+
 /* Sixteen images: they are innermost. */
 TARGET void NAME(sg_steps)(const Sequence *call, int64_t first, int64_t count, float *scratch)
 {
@@ -140,7 +153,7 @@ TARGET void NAME(sg_steps)(const Sequence *call, int64_t first, int64_t count, f
     for (int64_t t = 0; t < call->steps; t++) {
         const int64_t step = call->reverse ? call->steps - 1 - t : t;
         NAME(to_lanes)(call->in + step * call->in_step + first * call->in_image, call->in_image, count, rows, in);
-        NAME(rows)(1, &net->matrix.panel, rows, 0, rows, state, net->matrix.bias, 0, sums, LANES);
+        NAME(one_vector)(&net->matrix.panel, rows, state, net->matrix.bias, sums);
         NAME(steps_of)(net->cell, hidden * LANES, hidden * LANES, in, sums, state, memory);
         NAME(from_lanes)(state, hidden, call->out + step * call->out_step + first * call->out_image, call->out_image, count);
     }

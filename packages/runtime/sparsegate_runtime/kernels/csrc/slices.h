@@ -17,8 +17,6 @@ INLINE int64_t NAME(split_slices)(const Slices *slices, int64_t part, int64_t nu
     return s;
 }
 
-typedef float Quad __attribute__((vector_size(16), aligned(4)));
-
 /* The inputs of four rows. One load reads their four columns, and the weights are multiplied four at a
  * time: loads are the bottleneck, and both leave them to the inputs. A gather instruction is slower than
  * this, or hardly faster. */

@@ -45,6 +45,45 @@ typedef int32_t Bits __attribute__((vector_size(4 * LANES), aligned(4)));
 #endif
 #define PIECES (LANES / PIECE)
 typedef float Piece __attribute__((vector_size(4 * PIECE), aligned(4)));
+typedef float Quad __attribute__((vector_size(16), aligned(4)));
+
+#if PIECES > 1 /* sixteen vectors are in memory anyway: squares of four by four, in one function for all */
+/* The square in rows `from`, four floats each, to rows `to`. */
+INLINE void NAME(square)(const Quad from[4], float *to)
+{
+    const Quad a = __builtin_shufflevector(from[0], from[1], 0, 4, 1, 5);
+    const Quad b = __builtin_shufflevector(from[2], from[3], 0, 4, 1, 5);
+    const Quad c = __builtin_shufflevector(from[0], from[1], 2, 6, 3, 7);
+    const Quad d = __builtin_shufflevector(from[2], from[3], 2, 6, 3, 7);
+    *(Quad *)(void *)to = __builtin_shufflevector(a, b, 0, 1, 4, 5);
+    *(Quad *)(void *)(to + LANES) = __builtin_shufflevector(a, b, 2, 3, 6, 7);
+    *(Quad *)(void *)(to + 2 * LANES) = __builtin_shufflevector(c, d, 0, 1, 4, 5);
+    *(Quad *)(void *)(to + 3 * LANES) = __builtin_shufflevector(c, d, 2, 3, 6, 7);
+}
+
+TARGET static __attribute__((noinline)) void NAME(transposed)(Vector vectors[LANES])
+{
+    float *a = (float *)(void *)vectors;
+    for (int y = 0; y < LANES; y += 4)
+        for (int x = 0; x <= y; x += 4) {
+            Quad one[4], other[4];
+            UNROLL for (int i = 0; i < 4; i++)
+            {
+                one[i] = *(const Quad *)(const void *)(a + (y + i) * LANES + x);
+                other[i] = *(const Quad *)(const void *)(a + (x + i) * LANES + y);
+            }
+            NAME(square)(one, a + x * LANES + y);
+            NAME(square)(other, a + y * LANES + x);
+        }
+}
+#define TRANSPOSED(a) NAME(transposed)(a);
+#else
+#define TRANSPOSED(a)       \
+    {                       \
+        Vector b[LANES];    \
+        TRANSPOSE(a, b)     \
+    }
+#endif
 
 /* What happens to a finished sum. */
 typedef struct {
@@ -141,7 +180,7 @@ INLINE void NAME(tile)(const int tile, const int64_t apart, const Rows *rows, co
 
 #define CASE(T)                                                                                                       \
     case T:                                                                                                           \
-        NAME(tile)(T <= MAX_TILE ? T : 1, 1, rows, num_rows, block, r0, r1, x, bias, end, out, out_step);             \
+        NAME(tile)(T, 1, rows, num_rows, block, r0, r1, x, bias, end, out, out_step);                                 \
         break;
 
 /* Rows r0 .. r1 of one block of columns, on `tile` vectors. */
@@ -149,9 +188,11 @@ TARGET static void NAME(block)(int64_t tile, const Rows *rows, int64_t num_rows,
                                const float *x, const float *bias, const End *end, float *out, int64_t out_step)
 {
     switch (tile) {
-        CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) CASE(9) CASE(10) CASE(11) CASE(12) CASE(13)
-        CASE(14) CASE(15) CASE(16) CASE(17) CASE(18) CASE(19) CASE(20) CASE(21) CASE(22) CASE(23) CASE(24) CASE(25)
+        CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6)
+#if MAX_TILE > 6
+        CASE(7) CASE(8) CASE(9) CASE(10) CASE(11) CASE(12) CASE(13) CASE(14) CASE(15) CASE(16) CASE(17) CASE(18) CASE(19) CASE(20) CASE(21) CASE(22) CASE(23) CASE(24) CASE(25)
         CASE(26) CASE(27) CASE(28)
+#endif
     }
 }
 

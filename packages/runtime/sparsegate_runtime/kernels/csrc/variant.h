@@ -62,9 +62,9 @@ TARGET static void NAME(transpose_in)(const float *const from[LANES], int64_t fe
                 to[f * step + i] = from[i][feature + f];
         return;
     }
-    Vector a[LANES], b[LANES];
+    Vector a[LANES];
     UNROLL for (int i = 0; i < LANES; i++) a[i] = *NAME(at)(from[i], 4 * feature);
-    TRANSPOSE(a, b)
+    TRANSPOSED(a)
     UNROLL for (int f = 0; f < LANES; f++) if (f < count) * (Vector *)(void *)(to + f * step) = a[f];
 }
 
@@ -103,9 +103,9 @@ TARGET static void NAME(panel_in)(const Task *task)
 /* Transposes sixteen features back to the rows of their images. */
 TARGET static void NAME(transpose_out)(const float *from, int64_t step, float *to, int64_t size, int64_t count)
 {
-    Vector a[LANES], b[LANES];
+    Vector a[LANES];
     UNROLL for (int f = 0; f < LANES; f++) a[f] = *NAME(at)(from + f * step, 0);
-    TRANSPOSE(a, b)
+    TRANSPOSED(a)
     UNROLL for (int i = 0; i < LANES; i++) if (i < count) * (Vector *)(void *)(to + i * size) = a[i];
 }
 
