@@ -75,7 +75,7 @@ def _conv(planner: Planner, node: n.Conv) -> Sums:
 
 
 def _conv_on_grid(planner: Planner, node: n.Conv, source: Tensor) -> Sums:
-    """A convolution that reads its neighbours and the zeros around images where they lie."""
+    """A convolution that reads its neighbors and the zeros around images where they lie."""
     where = node if node.stride == (1, 1) else node.inputs[0]
     grid = planner.borders.grid(where)
     plane = grid.line * grid.lines

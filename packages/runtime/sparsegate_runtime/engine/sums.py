@@ -26,7 +26,7 @@ MOST_COLUMNS = 2**16
 TILE = 16
 """Vectors of a tile: enough to hide the loads of weights, few enough for inputs to stay near."""
 TILE_OF_PIXELS = 10
-"""Vectors of a tile of images side by side: fewer, as a kernel's neighbours need the cache, too."""
+"""Vectors of a tile of images side by side: fewer, as a kernel's neighbors need the cache, too."""
 WIDEST = {0: 6, 1: 6, 2: 28, 3: 6, 4: 6}
 """Vectors that fit into the registers, by variant."""
 DENSE = 0.7
