@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sparsegate_runtime.engine import matrix
 from sparsegate_runtime.engine.matrix import (
     NEAR,
     WORTH,
@@ -163,3 +164,7 @@ def test_a_block_of_many_weights_is_what_stays_near():
 
 def test_a_block_of_few_weights_is_large_enough_to_be_worth_it():
     assert columns_in_block(1000 * 10, 1000, 1000, bytes_each=64) == WORTH * 1000 / 10
+
+
+def test_a_block_leaves_room_in_the_first_cache():
+    assert matrix.most_near() >= matrix.NEAR

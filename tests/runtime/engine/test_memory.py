@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from sparsegate_runtime.engine.memory import LARGE, LINE, aligned, scratch
+from sparsegate_runtime.engine.memory import LARGE, LINE, aligned, give_back, scratch
 
 
 @pytest.mark.parametrize("size", [0, 1, 1000, LARGE // 4, LARGE])
@@ -43,3 +43,10 @@ def test_another_thread_has_memory_of_its_own():
     other.start()
     other.join()
     assert found[0] != mine
+
+
+def test_memory_in_use_stays_when_what_is_free_is_given_back():
+    kept = aligned(1000)
+    kept.fill(2)
+    give_back()
+    assert (kept == 2).all()

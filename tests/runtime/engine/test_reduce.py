@@ -31,7 +31,8 @@ def reduce(guarded, view, way, kind, x, shape, strides, num_kept, out):
     before, (out_strides, size) = guarded.add(x), out
     after, want = guarded.add_empty(size), np.full(size, GUARD)
     views = view(before, strides), view(after, out_strides)
-    of = Reduce(kind, num_kept, len(shape) - num_kept, DIMS(*shape), *views)
+    share = 1 / max(1, int(np.prod(shape[num_kept:])))
+    of = Reduce(kind, num_kept, len(shape) - num_kept, DIMS(*shape), *views, share, 0)
     guarded.run(Kind.REDUCE, of, way)
     axes = tuple(range(num_kept, len(shape)))
     seen(want, shape[:num_kept], out_strides)[...] = KINDS[kind](

@@ -106,7 +106,7 @@ def _exported(
     from torch.export import export
 
     sizes = _any_first_size(kwargs or args) if any_batch else None
-    _know_caches()
+    know_caches()
     with torch.random.fork_rng(devices=()), _without_logs():
         try:
             with contextlib.redirect_stderr(io.StringIO()):  # it prints graphs that it gives up
@@ -134,8 +134,8 @@ def _without_logs() -> Iterator[None]:
             logger.disabled = before
 
 
-def _know_caches() -> None:
-    """Tells torch.export how to take apart the caches that transformers' models give back."""
+def know_caches() -> None:
+    """Tells PyTorch how to take apart the caches that transformers' models return."""
     if "transformers" in sys.modules:
         with contextlib.suppress(ImportError):
             from transformers.integrations.executorch import register_dynamic_cache_export_support

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from sparsegate.gates import check_finished, unwrapped
 from sparsegate.graph import arguments_of, outputs
+from sparsegate_runtime.engine import give_back
 
 from .by_engine import as_choice, by_engine, faster_of, is_chain, is_finite
 from .choice import Choice
@@ -73,6 +74,7 @@ def sparse(
     planned, reason = None, "its forward remembers earlier calls" if remembers else ""
     if not asked and not remembers:
         planned, reason = by_engine(model, args, kwargs, wanted, progress)
+    give_back()  # planning takes more memory than running
     if planned is not None and not is_chain(planned):
         return planned
     if progress is not None:

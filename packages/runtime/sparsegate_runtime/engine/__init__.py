@@ -19,7 +19,7 @@ from .matrix import (
     columns_in_block,
     spread,
 )
-from .memory import aligned, scratch
+from .memory import aligned, give_back, scratch
 from .peak import peak
 from .plan import Memory, Plan, run_arrays
 from .planner import UnplannedError
@@ -49,6 +49,7 @@ __all__ = [
     "aligned",
     "chrome_trace",
     "columns_in_block",
+    "give_back",
     "image_of",
     "network",
     "peak",

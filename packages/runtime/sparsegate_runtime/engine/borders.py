@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
+from .depthwise import suits
 from .network import (
     Conv,
     Input,
@@ -15,6 +16,7 @@ from .network import (
     Node,
     Permute,
     Pool,
+    Reduce,
     TransposedConv,
     Upsample,
 )
@@ -44,6 +46,8 @@ class Borders:
         self._grid: dict[Node, Grid] = {}
         self._side_by_side = side_by_side
         self.clean: set[Node] = set()
+        self.summed: set[Node] = set()
+        """Images that a mean adds up: with zeros between their lines, it takes these in."""
         self._values: dict[Node, set[float]] = {}
         for node in network.nodes:
             self._link(node)
@@ -118,7 +122,7 @@ class Borders:
     def _include_in_lines(self, node: Node) -> None:
         if isinstance(node, Conv | Pool):
             self.grid(node).include(node.shape, _reach(node))
-        if isinstance(node, Conv) and node.stride == (1, 1):
+        if isinstance(node, Conv) and (node.stride == (1, 1) or suits(node)):
             read = node.inputs[0]
             around = (max(0, *node.padding[0]), max(0, *node.padding[1]))
             self.grid(read).include(read.shape, around)
@@ -126,6 +130,8 @@ class Borders:
                 self.clean.add(read)
                 grid = self.grid(read)
                 grid.lead = max(grid.lead, around[0] + 1)
+        if isinstance(node, Reduce) and _is_mean(node):
+            self.summed.add(node.inputs[0])
         if isinstance(node, TransposedConv):
             read = node.inputs[0]
             self.grid(read).include(read.shape)
@@ -145,7 +151,13 @@ def _beyond(node: Conv | Pool, axis: int) -> int:
 
 def reads_in_place(node: Conv) -> bool:
     """Whether a convolution reads its neighbors where they lie."""
-    return node.stride == (1, 1) and min(map(min, node.padding)) >= 0
+    return (node.stride == (1, 1) and min(map(min, node.padding)) >= 0) or suits(node)
+
+
+def _is_mean(node: Reduce) -> bool:
+    """Whether it adds up the pixels of images."""
+    is_sum = node.function in ("sum", "mean") and len(node.inputs[0].shape) == 4
+    return is_sum and set(node.dimensions) == {2, 3}
 
 
 def _reach(node: Conv | Pool) -> tuple[int, int]:

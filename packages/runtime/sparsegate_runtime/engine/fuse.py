@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from .functions import Function
 from .network import Conv, Linear, Map, Network, Node, Permute
 from .structures import MOST_CODE, MOST_INPUTS, MOST_REGISTERS, Instruction
 
@@ -46,6 +47,27 @@ def groups(network: Network) -> dict[Node, Group]:
     for group in found.values():
         _take_base(group, readers, outputs)
     return found
+
+
+def without_sum(group: Group) -> tuple[Node, Group | None] | None:
+    """What is added to the sums of the base before all else, and the maps that follow; or None.
+
+    Nothing but this sum may read the base.
+    """
+    base = group.leaves[0]
+    readers = [one for one in group.maps if base in one.inputs]
+    if len(readers) != 1 or readers[0].function != Function.ADD:
+        return None
+    (add,) = readers
+    others = [one for one in add.inputs if one is not base]
+    if len(others) != 1 or others[0] in group.maps:
+        return None
+    maps = [one for one in group.maps if one is not add]
+    if not maps:
+        return others[0], None
+    read = {node for one in maps for node in one.inputs}
+    leaves = [add, *(one for one in group.leaves[1:] if one in read)]
+    return others[0], Group(maps, leaves, group.base, group.permuted)
 
 
 def _fits(one: Group, other: Group) -> bool:

@@ -120,11 +120,15 @@ class InLines(Layout):
         border: float | None,
         positions: Positions | None = None,
         line: int = 0,  # noqa: ARG002
+        is_summed: bool = False,
     ) -> Written:
         """All positions; those of the border become zero by a mask."""
         positions = positions or out.positions(channel)
-        if border is None or positions is None:
+        if positions is None or (border is None and not is_summed):
             return Written()
+        out.buffer.zero_gaps = (out.offset, out.shape, out.strides)
+        if border is None:
+            return Written(positions.inside(positions.count))
         out.buffer.is_clean = True
         self._fill_ends(out, channel, positions)
         return Written(positions.inside(positions.count))

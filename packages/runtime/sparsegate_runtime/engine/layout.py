@@ -64,6 +64,7 @@ class Layout(ABC):
         border: float | None,
         positions: Positions | None = None,
         line: int = 0,
+        is_summed: bool = False,
     ) -> Written:
         """What an operation writes to, with its border; its value is None if nothing reads it.
 
@@ -73,6 +74,7 @@ class Layout(ABC):
             border: what the border must hold; None if nothing reads it.
             positions: the positions that the operation runs over; those of the tensor without it.
             line: floats of a line that no range goes beyond; 0 for no such lines.
+            is_summed: whether a mean wants zeros between the lines of images.
 
         """
 

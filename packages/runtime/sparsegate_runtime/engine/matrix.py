@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from dataclasses import dataclass
 from functools import cache
 from math import prod
@@ -123,6 +124,14 @@ class Slices:
         """Pointers into these arrays, which must outlive them."""
         arrays = (self.start, self.row, self.column, self.value)
         return CSlices(len(self.start) - 1, *(array.ctypes.data for array in arrays))
+
+
+@cache
+def most_near() -> int:
+    """Bytes of input that a block may touch on this processor: most of its first-level cache."""
+    name = "SC_LEVEL1_DCACHE_SIZE"
+    known = os.sysconf(name) if name in getattr(os, "sysconf_names", ()) else 0
+    return max(NEAR, known * 5 // 6)
 
 
 def columns_in_block(

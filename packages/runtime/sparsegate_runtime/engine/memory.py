@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import gc
 import mmap
 import threading
 
@@ -28,6 +31,13 @@ def aligned(size: int) -> NDArray[np.float32]:
         memory.madvise(mmap.MADV_HUGEPAGE)
     room = np.frombuffer(memory, np.float32)
     return room[-room.ctypes.data % LARGE // 4 :][:size]
+
+
+def give_back() -> None:
+    """Gives memory that is not in use back to the system; the C library keeps it otherwise."""
+    gc.collect()
+    with contextlib.suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 _MEMORY = threading.local()

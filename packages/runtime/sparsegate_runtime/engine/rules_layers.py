@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import network as n
+from .layers import layer
 from .planner import Planner, only_in_lines
-from .sums import layer
 from .tensor import Tensor
 
 

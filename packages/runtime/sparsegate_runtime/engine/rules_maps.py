@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,11 +10,12 @@ import numpy as np
 from . import network as n
 from . import structures as c
 from .functions import Function
-from .fuse import Group, compiled
+from .fuse import Group, compiled, without_sum
+from .layers import sums_of
 from .layout import Written
 from .planner import Planner, merged, view_of
 from .structures import Kind
-from .sums import Sums, emit, is_matrix_vector, sums_of
+from .sums import Sums, emit, is_matrix_vector
 from .tensor import LANES, Positions, Tensor
 
 ALIGNED = 16
@@ -44,29 +45,45 @@ def _leaves(planner: Planner, group: Group, base: Tensor | None) -> list[Tensor]
 
 def _finish(planner: Planner, group: Group, sums: Sums) -> Tensor | None:
     """The layer with these functions applied to its sums; None if an operand lies elsewhere."""
-    border = planner.borders.value(group.out)
-    bounds = _bounds(group)
-    if bounds is not None and (bounds == (0.0, 0.0) or not is_matrix_vector(sums)):
-        emit(planner, sums, c.Finish(*bounds, None, None), border=border)
-        return sums.out
-    inverse = [group.permuted.index(dim) for dim in range(len(group.permuted))]
-    operands: list[tuple[Tensor, tuple[int, int]]] = []
+    operands: dict[n.Node, tuple[Tensor, tuple[int, int]]] = {}
     for leaf in group.leaves[1:]:
-        whole = planner.values[leaf].expand(group.out.shape).permute(inverse)
-        found = _along(planner, leaf, whole, sums, inverse, group.out.shape)
+        found = _along(planner, leaf, group, sums)
         if found is None:
             return None
-        operands.append(found)
-    code, result, _ = compiled(group, group.leaves)
+        operands[leaf] = found
+    reads = tuple(tensor for tensor, _ in operands.values())
+    rest, added = _apart(group, sums, operands)
+    bounds = _bounds(rest) if rest else (-np.inf, 0.0)
+    if bounds is not None and (bounds == (0.0, 0.0) or not is_matrix_vector(sums)):
+        end = c.Finish(*bounds, None, None)
+        emit(planner, sums, end, written_for=group.out, reads=reads, added=added)
+        return sums.out
+    assert rest is not None
+    code, result, _ = compiled(rest, rest.leaves)
+    left = [operands[leaf] for leaf in rest.leaves[1:]]
     emit(
         planner,
         sums,
         c.Finish(-np.inf, 0, None, None),
-        border=border,
-        reads=tuple(tensor for tensor, _ in operands),
-        then=lambda: _then(sums, operands, code, result),
+        written_for=group.out,
+        reads=reads,
+        then=lambda: _then(sums, left, code, result),
+        added=added,
     )
     return sums.out
+
+
+def _apart(
+    group: Group, sums: Sums, operands: Mapping[n.Node, tuple[Tensor, tuple[int, int]]]
+) -> tuple[Group | None, Tensor | None]:
+    """The functions after a sum with a tensor, such as that of a skip connection; and the tensor.
+
+    Kernels add it while the sums are in registers.
+    """
+    found = None if is_matrix_vector(sums) else without_sum(group)
+    if found is None or operands[found[0]][1][1] != 1:
+        return group, None
+    return found[1], operands[found[0]][0]
 
 
 def _bounds(group: Group) -> tuple[float, float] | None:
@@ -98,14 +115,11 @@ def _then(
 
 
 def _along(
-    planner: Planner,
-    leaf: n.Node,
-    operand: Tensor,
-    sums: Sums,
-    inverse: Sequence[int],
-    shape: Sequence[int],
+    planner: Planner, leaf: n.Node, group: Group, sums: Sums
 ) -> tuple[Tensor, tuple[int, int]] | None:
     """An operand with its strides along channels and positions; None if it has none."""
+    inverse = [group.permuted.index(dim) for dim in range(len(group.permuted))]
+    operand = planner.values[leaf].expand(group.out.shape).permute(inverse)
     channel, out = sums.out_channel, sums.out
     others = [dim for dim in range(len(out.shape)) if dim != channel and out.shape[dim] > 1]
     steps = [operand.strides[dim] for dim in others]
@@ -116,7 +130,7 @@ def _along(
     if not operand.buffer.slot and repeats(operand, out, others):
         return operand, (operand.strides[channel], c.REPEATS)
     if isinstance(leaf, n.Constant):
-        whole = np.broadcast_to(leaf.value, tuple(shape)).transpose(inverse)
+        whole = np.broadcast_to(leaf.value, group.out.shape).transpose(inverse)
         return laid_out(planner, whole, out), (out.strides[channel], 1)
     return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -107,22 +108,32 @@ def reduce(planner: Planner, node: n.Reduce) -> Tensor:
     source = planner.owned(planner.values[node.inputs[0]])
     kept = [dim for dim in range(len(source.shape)) if dim not in node.dimensions]
     out = planner.like_order(node.shape, [source])
-    order = [*kept, *node.dimensions]
+    share = 1.0 / max(1, prod(source.shape[dim] for dim in node.dimensions))
+    reduced = list(node.dimensions)
+    if node.function in ("sum", "mean") and set(reduced) == {2, 3}:
+        source = _whole_images(source)
+        reduced = [dim for dim in reduced if source.shape[dim] > 1] or reduced
+    order = [*kept, *reduced]
     kinds = {"sum": 0, "mean": 1, "amax": 2, "amin": 3}
 
     def make() -> c.Structure:
         shape = c.DIMS(*(source.shape[dim] for dim in order))
         return c.Reduce(
-            kinds[node.function],
-            len(kept),
-            len(node.dimensions),
-            shape,
-            source.view(order),
-            out.view(kept),
-        )
+            kinds[node.function], len(kept), len(reduced), shape,
+            source.view(order), out.view(kept), share, 0,
+        )  # fmt: skip
 
     planner.emit(Kind.REDUCE, make, [source], out)
     return out
+
+
+def _whole_images(source: Tensor) -> Tensor:
+    """Images as one line each, if zeros lie between their lines."""
+    if source.buffer.zero_gaps != (source.offset, source.shape, source.strides):
+        return source
+    height, width = source.shape[2:]
+    shape = (*source.shape[:2], 1, (height - 1) * source.strides[2] + width)
+    return Tensor(source.buffer, source.offset, shape, source.strides)
 
 
 RULES: dict[type[n.Node], Any] = {

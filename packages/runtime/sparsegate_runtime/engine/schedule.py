@@ -11,7 +11,13 @@ from .tensor import Buffer, rounded
 
 BAND = 2048
 """Positions that pass through several operations together."""
-LOCAL = (Kind.MULTIPLY, Kind.DENSE_MULTIPLY, Kind.POINTWISE, Kind.CHANNEL_NORM)
+LOCAL = (
+    Kind.MULTIPLY,
+    Kind.DENSE_MULTIPLY,
+    Kind.DEPTHWISE,
+    Kind.POINTWISE,
+    Kind.CHANNEL_NORM,
+)
 """Operations whose steps may divide their positions."""
 WORTH = 400 * 1024
 """Bytes that a run of operations must move for bands to pay off."""

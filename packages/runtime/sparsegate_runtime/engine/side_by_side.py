@@ -106,9 +106,10 @@ class SideBySide(Layout):
         border: float | None,
         positions: Positions | None = None,
         line: int = 0,
+        is_summed: bool = False,  # noqa: ARG002
     ) -> Written:
         """The pixels alone; the border is filled before."""
-        positions = positions or out.positions(channel)
+        positions = positions or out.positions(channel) or _of_images(out)
         ranges = () if positions is None else positions.runs()
         if line:
             ranges = tuple(piece for one in ranges for piece in _split(one, line))
@@ -146,6 +147,14 @@ class SideBySide(Layout):
         )
         value = self.planner.constant(np.float32(border))
         self.planner.copy(value.expand(gap.shape), gap)
+
+
+def _of_images(out: Tensor) -> Positions | None:
+    """The pixels of images that have more border than pixels; None if they are no such images."""
+    if len(out.shape) != 4 or out.strides[0] != 1 or out.strides[3] != LANES:
+        return None
+    shape, strides = (out.shape[0], *out.shape[2:]), (1, *out.strides[2:])
+    return Positions(shape, strides, out.shape[2] * out.strides[2])
 
 
 def _split(positions: tuple[int, int], line: int) -> list[tuple[int, int]]:

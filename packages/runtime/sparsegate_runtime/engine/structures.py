@@ -36,6 +36,7 @@ class Kind(IntEnum):
     EMBEDDING = 15
     RECURRENT = 16
     CAST = 17
+    DEPTHWISE = 18
 
 
 class Structure(ctypes.Structure):
@@ -81,7 +82,10 @@ class Pointwise(Structure):
 class Finish(Structure):
     """`Finish` of engine.h."""
 
-    _fields_ = (("least", FLOAT), ("most", FLOAT), ("inside", POINTER), ("then", POINTER))
+    _fields_ = (
+        *(("least", FLOAT), ("most", FLOAT), ("inside", POINTER), ("then", POINTER)),
+        *(("adds", LONG), ("added", Place)),
+    )
 
 
 class Apart(Structure):
@@ -226,6 +230,7 @@ class Reduce(Structure):
         ("shape", DIMS),
         ("input", View),
         ("out", View),
+        *(("share", FLOAT), ("unused", INT)),
     )
 
 

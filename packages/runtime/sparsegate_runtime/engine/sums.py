@@ -1,4 +1,4 @@
-"""Lowers linear layers and convolutions: where their inputs lie, and the sums over kept weights."""
+"""Lowers the sums over kept weights of linear layers and convolutions, by the kernel that suits."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from . import network as n
 from . import structures as c
-from .borders import reads_in_place
-from .in_lines import InLines
+from .depthwise import Lines, depthwise
 from .kept import entries, num_kept
-from .matrix import Rows, Slices, Weights, columns_in_block
+from .matrix import NEAR, Rows, Slices, Weights, columns_in_block, most_near
 from .planner import Planner
 from .structures import Kind
 from .tensor import LANES, Tensor
@@ -26,6 +25,8 @@ MOST_COLUMNS = 2**16
 """Columns that a matrix of slices can have."""
 TILE = 16
 """Vectors of a tile: enough to hide the loads of weights, few enough for inputs to stay near."""
+TILE_OF_PIXELS = 10
+"""Vectors of a tile of images side by side: fewer, as a kernel's neighbors need the cache, too."""
 WIDEST = {0: 6, 1: 6, 2: 28, 3: 6, 4: 6}
 """Vectors that fit into the registers, by variant."""
 DENSE = 0.7
@@ -56,6 +57,8 @@ class Sums:
     groups: int = 1
     apart: tuple[int, int, int] = (0, 0, 0)
     """Where strided layers on images side by side read: `Apart` of engine.h."""
+    lines: Lines | None = None
+    """Where a depthwise convolution reads, if the kernel for those runs it."""
 
     @property
     def num_rows(self) -> int:
@@ -70,20 +73,10 @@ class Sums:
     @property
     def reach(self) -> tuple[int, int]:
         """Positions that it reads before and after its own."""
+        if self.lines:  # its input is complete before; it computes the whole of its last line
+            return 0, self.lines.out_line
         low, high = int(self.taps.offset.min(initial=0)), int(self.taps.offset.max(initial=0))
         return max(0, -low), max(0, high)
-
-
-def sums_of(planner: Planner, node: n.Linear | n.Conv) -> Sums:
-    """Where a layer reads and writes."""
-    return _linear(planner, node) if isinstance(node, n.Linear) else _conv(planner, node)
-
-
-def layer(planner: Planner, node: n.Linear | n.Conv) -> Tensor:
-    """A layer whose sums nothing finishes."""
-    made = sums_of(planner, node)
-    emit(planner, made, c.Finish(-np.inf, 0, None, None), border=planner.borders.value(node))
-    return made.out
 
 
 def emit(
@@ -91,16 +84,34 @@ def emit(
     sums: Sums,
     finish: c.Finish,
     *,
-    border: float | None = None,
+    written_for: n.Node | None = None,
     reads: tuple[Tensor, ...] = (),
     then: Callable[[], c.Pointwise] | None = None,
+    added: Tensor | None = None,
 ) -> None:
-    """Adds the product, by the kernel that suits it."""
-    written = planner.layout.written(sums.out, sums.out_channel, border, line=sums.apart[0])
+    """Adds the product, by the kernel that suits it.
+
+    Args:
+        planner: the planner.
+        sums: the product.
+        finish: the bounds of the sums.
+        written_for: the node whose readers say what the border of the result must hold.
+        reads: what is read besides the input.
+        then: makes the functions that follow.
+        added: what is added to the sums first; its dimensions are those of the result.
+
+    """
+    borders, is_summed = planner.borders, written_for in planner.borders.summed
+    border = None if written_for is None else borders.value(written_for)
+    written = planner.layout.written(
+        sums.out, sums.out_channel, border, line=sums.apart[0], is_summed=is_summed
+    )
     mask = written.mask
     columns, kept = sums.num_columns, num_kept(sums.node.weight)
     is_plain = sums.groups == 1 and columns > 1 and not sums.apart[0]
-    if is_matrix_vector(sums):
+    if sums.lines is not None:
+        make, kind, scratch = depthwise(sums, sums.lines), Kind.DEPTHWISE, 0
+    elif is_matrix_vector(sums):
         make, kind, scratch = _matrix_vector(sums), Kind.MATRIX_VECTOR, columns + 16
     elif kept >= DENSE * sums.num_rows * columns and is_plain:
         make, kind, scratch = _dense(sums), Kind.DENSE_MULTIPLY, 0
@@ -110,6 +121,8 @@ def emit(
     def finished() -> c.Structure:
         made = make()
         made.finish = finish
+        if added is not None:
+            made.finish.adds, made.finish.added = 1, added.place(sums.out_channel)
         extra = None if then is None else then()
         where = None if mask is None else mask.ctypes.data
         if extra is not None:
@@ -137,11 +150,11 @@ def emit(
 
 def is_matrix_vector(sums: Sums) -> bool:
     """Whether the kernel for few positions runs it."""
-    is_few = _is_few(sums.extent, sums.num_columns, sums.groups)
-    return is_few and not sums.taps.offset.any()
+    few = is_few(sums.extent, sums.num_columns, sums.groups)
+    return few and not sums.taps.offset.any()
 
 
-def _is_few(extent: int, columns: int, groups: int) -> bool:
+def is_few(extent: int, columns: int, groups: int) -> bool:
     """Whether a matrix is multiplied by one position after another."""
     return extent <= FEW and columns <= MOST_COLUMNS and groups == 1
 
@@ -150,82 +163,6 @@ def _address(structure: c.Structure) -> int:
     import ctypes
 
     return ctypes.addressof(structure)
-
-
-# -- where layers read -----------------------------------------------------------------------------
-
-
-def _linear(planner: Planner, node: n.Linear) -> Sums:
-    source = planner.values[node.inputs[0]]
-    last = len(source.shape) - 1
-    source = planner.arranged(source, last)
-    return _pointwise_layer(planner, node, source, last)
-
-
-def _pointwise_layer(
-    planner: Planner, node: n.Linear | n.Conv, source: Tensor, channel: int
-) -> Sums:
-    """A product at every position on its own."""
-    positions = source.positions(channel)
-    assert positions is not None
-    extent, room = positions.count, positions.extent
-    groups = node.groups if isinstance(node, n.Conv) else 1
-    few = _is_few(extent, node.weight.size // max(1, len(node.weight)), groups)
-    out = planner.allocate(node.shape, channel, source, room, tight=few)
-    columns = node.weight.size // max(1, len(node.weight))
-    zero = np.zeros(columns, np.int64)
-    return Sums(node, source, channel, out, channel, extent, Taps(np.arange(columns), zero), groups)
-
-
-def _conv(planner: Planner, node: n.Conv) -> Sums:
-    source = planner.values[node.inputs[0]]
-    taps = node.weight.shape[2:]
-    if prod(taps) == 1 and node.stride == (1, 1) and not any(map(any, node.padding)):
-        return _pointwise_layer(planner, node, planner.arranged(source, 1), 1)
-    if isinstance(planner.layout, InLines) and reads_in_place(node):
-        return _conv_on_grid(planner, node, source)
-    before = (node.padding[0][0], node.padding[1][0])
-    out = planner.images(node, node.shape)
-    phases = planner.layout.phases(node, taps, node.dilation, node.stride, before, 0.0)
-    return Sums(
-        node,
-        phases.tensor,
-        0,
-        out,
-        1,
-        planner.layout.extent(out),
-        _taps(node, phases.offsets.astype(np.int64) // 4),
-        node.groups,
-        phases.apart,
-    )
-
-
-def _conv_on_grid(planner: Planner, node: n.Conv, source: Tensor) -> Sums:
-    """A convolution that reads its neighbors and the zeros around images where they lie."""
-    grid = planner.borders.grid(node)
-    plane = grid.line * grid.lines
-    fits = source.strides[0] == plane and source.strides[2:] == (grid.line, 1)
-    padded = any(map(any, node.padding))
-    first = node.padding[0][0] * grid.line + node.padding[1][0]
-    if (
-        source.buffer.slot
-        or not fits
-        or (padded and not source.buffer.is_clean)
-        or (source.buffer.lead < first)
-    ):
-        source = planner.layout.on_grid(node, source)
-    (pad_y, _), (pad_x, _) = node.padding
-    lines = np.arange(node.weight.shape[2]) * node.dilation[0] - pad_y
-    pixels = np.arange(node.weight.shape[3]) * node.dilation[1] - pad_x
-    offsets = (lines[:, None] * grid.line + pixels[None, :]).reshape(-1)
-    out = planner.images(node, node.shape)
-    extent = planner.layout.extent(out)
-    return Sums(node, source, 1, out, 1, extent, _taps(node, offsets), node.groups)
-
-
-def _taps(node: n.Conv, offsets: NDArray[np.int64]) -> Taps:
-    channels = node.weight.shape[1]
-    return Taps(np.repeat(np.arange(channels), len(offsets)), np.tile(offsets, channels))
 
 
 # -- kernels ---------------------------------------------------------------------------------------
@@ -243,9 +180,11 @@ def _columns(sums: Sums, row: NDArray[np.int64], column: NDArray[np.int64]) -> A
 def _multiply(planner: Planner, sums: Sums) -> Callable[[], c.Structure]:
     row, column, value = entries(sums.node.weight)
     channels = int(sums.taps.channel.max(initial=0)) + 1
-    tile = min(TILE, WIDEST[planner.variant])
+    is_side_by_side = sums.out.strides[0] == 1 and len(sums.out.shape) == 4
+    tile = min(TILE_OF_PIXELS if is_side_by_side else TILE, WIDEST[planner.variant])
     offset, channel = _columns(sums, row, column)
-    near = columns_in_block(len(row), sums.num_rows, channels, _bytes_of_tile(sums, tile))
+    room = most_near() if is_side_by_side else NEAR
+    near = columns_in_block(len(row), sums.num_rows, channels, _bytes_of_tile(sums, tile), room)
     weights = Weights(row, column, value, sums.num_rows)
     rows = Rows.of(weights, 4 * offset, channel // near)
     work = weights.before_row

@@ -33,6 +33,8 @@ class Buffer:
     is_clean: bool = False
     """Whether the border of its images holds zeros, or what `border` says."""
     border: float = 0.0
+    zero_gaps: tuple[Any, ...] | None = None
+    """Offset, shape and strides of images with nothing but zeros between their lines."""
     kind: str = "float32"
     constant: NDArray[Any] | None = None
     first: int = -1

@@ -65,14 +65,16 @@ typedef struct {
 
 /* ---- products with matrices ---- */
 
-/* What happens to the finished sums of a row of a product: max(sum, least), min of that and most, zero outside, then `then`, if not NULL:
- * a pointwise operation of one or two dimensions [rows][positions], whose register 0 is the sum (in[0] is ignored);
+/* What happens to the finished sums of a row of a product: `added` at [row][position] is added if `adds` says so (not
+ * for MatrixVector), max(sum, least), min of that and most, zero outside, then `then`, if not NULL: a pointwise operation of one or two dimensions [rows][positions], whose register 0 is the sum (in[0] is ignored);
  * inputs 1 .. are read at [row][position] by their first two strides. Its own `inside` applies last. */
 typedef struct {
     float least; /* -infinity for no bound */
     float most;  /* none if it is not above zero; not for MatrixVector */
     WIDE_POINTER(const int32_t, inside);
     WIDE_POINTER(const Pointwise, then);
+    int64_t adds;
+    Place added;
 } Finish;
 
 /* How positions of out lie in the input of a strided operation on images that lie side by side, sixteen to a pixel:
@@ -105,6 +107,19 @@ typedef struct {
     Finish finish;
     int64_t block;         /* inputs whose vectors fit into the first cache together */
 } DenseMultiply;
+
+/* A depthwise convolution of stride two: every channel has a square kernel of 3 or 5 taps. Images lie one after the
+ * other; the border after each line of out and between its images becomes zero. A step computes the lines that begin
+ * in its positions. */
+typedef struct {
+    int64_t channels, images, height, width, taps; /* of out */
+    WIDE_POINTER(const float, weight); /* [channels][taps][taps] */
+    WIDE_POINTER(const float, bias);   /* [channels] */
+    Place in;                          /* what the first tap of the first pixel reads */
+    Place out;
+    int64_t in_image, in_line, out_image, out_line; /* distances of images and lines */
+    Finish finish;
+} Depthwise;
 
 /* A matrix times few vectors: out[r][p] for each position p on its own (positions need not be neighbours). */
 typedef struct {
@@ -184,6 +199,8 @@ enum { REDUCE_SUM, REDUCE_MEAN, REDUCE_MAX, REDUCE_MIN };
 typedef struct {
     int64_t kind, dims, reduced, shape[MOST_DIMS];
     View in, out; /* out: strides of the kept dimensions */
+    float share;  /* what the sum is multiplied by for a mean: zeros between lines of images may be added up, too */
+    int32_t unused;
 } Reduce;
 
 /* ---- movement ---- */
@@ -277,7 +294,7 @@ typedef struct {
 enum Kind {
     OP_POINTWISE, OP_MULTIPLY, OP_DENSE_MULTIPLY, OP_MATRIX_VECTOR, OP_MATRIX_MULTIPLY, OP_ATTENTION, OP_CHANNEL_NORM,
     OP_GROUP_NORM, OP_SOFTMAX, OP_REDUCE, OP_COPY, OP_FILL, OP_PHASES, OP_POOL, OP_UPSAMPLE, OP_EMBEDDING,
-    OP_RECURRENT, OP_CAST, OP_NUM_KINDS
+    OP_RECURRENT, OP_CAST, OP_DEPTHWISE, OP_NUM_KINDS
 };
 
 typedef struct {

@@ -11,6 +11,7 @@
 
 typedef __mmask16 Choice;
 #define WIDTH 16
+#define IN_REGISTER(value) __asm__("" : "+v"(value))
 #define ABOVE(a, b) _mm512_cmp_ps_mask((__m512)(a), (__m512)(b), _CMP_GT_OQ)
 #define UNKNOWN(a) _mm512_cmp_ps_mask((__m512)(a), (__m512)(a), _CMP_UNORD_Q)
 #define PICK(choice, a, b) ((Part)_mm512_mask_blend_ps(choice, (__m512)(b), (__m512)(a)))

@@ -52,6 +52,14 @@ INLINE void NAME(dense_group)(const int parts, const DenseMultiply *dense, const
     out += first * dense->out.stride;
     NAME(dense_sums)(parts, dense, g, k0, k1, x, out, sum);
     if (is_last) {
+        if (finish->adds) {
+            const float *more = sg_at(context, finish->added.buffer, finish->added.offset + positions.begin);
+            UNROLL for (int r = 0; r < GROUP; r++)
+            {
+                const float *from = more + (first + (r < rows ? r : 0)) * finish->added.stride;
+                UNROLL for (int t = 0; t < parts; t++) sum[r][t] += NAME(load)(from + t * WIDTH);
+            }
+        }
         const Part least = NAME(every)(finish->least), most = NAME(every)(finish->most > 0 ? finish->most : INFINITY);
         UNROLL for (int t = 0; t < parts; t++)
         {

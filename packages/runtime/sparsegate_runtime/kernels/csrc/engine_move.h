@@ -183,6 +183,17 @@ KERNEL_OF(fill)
     const int64_t count = context->end - context->begin, pieces = count < ROW_PIECE ? 1 : count / ROW_PIECE;
     const int64_t jobs = fill->channels * pieces;
     const int64_t last = jobs * (context->part + 1) / context->num_parts;
+    if (pieces == 1) { /* divisions would take longer than a small piece */
+        const Vector value = NAME(all)(fill->value);
+        for (int64_t c = jobs * context->part / context->num_parts; c < last; c++) {
+            float *to = out + c * fill->out.stride;
+            if (count >= LANES)
+                NAME(row_of)(fill->value, to, count);
+            else if (count > 0)
+                STORE_FIRST(to, value, count);
+        }
+        return 0;
+    }
     for (int64_t job = jobs * context->part / context->num_parts; job < last; job++) {
         const int64_t p = job % pieces;
         NAME(row_of)

@@ -44,14 +44,18 @@ INLINE void NAME(last_block)(const Multiply *of, const Context *context, int64_t
                              const float *x, float *out)
 {
     const Finish *finish = &of->finish;
-    const End end = {finish->least, finish->inside ? finish->inside + p : 0, finish->most};
+    const float *added = finish->adds ? sg_at(context, finish->added.buffer, finish->added.offset + p) : 0;
+    const int64_t added_step = finish->added.stride;
+    End end = {finish->least, finish->inside ? finish->inside + p : 0, finish->most, 0, added_step};
     const int64_t last = of->rows.num_blocks - 1, step = of->out.stride;
     if (!finish->then) {
+        end.added = added ? added + r0 * added_step : 0;
         NAME(any_block)(of, vectors, last, r0, r1, x, &end, out + r0 * step);
         return;
     }
     for (int64_t r = r0; r < r1; r += FINISHED_TOGETHER) {
         int64_t after = r + FINISHED_TOGETHER < r1 ? r + FINISHED_TOGETHER : r1;
+        end.added = added ? added + r * added_step : 0;
         NAME(any_block)(of, vectors, last, r, after, x, &end, out + r * step);
         for (int64_t row = r; row < after; row++)
             NAME(pointwise_row)(finish->then, context, out + row * step, row, p, vectors * LANES);
@@ -80,6 +84,26 @@ KERNEL_OF(multiply)
     return 0;
 }
 
+/* The functions that follow on all rows of one position, which are neighbours. */
+TARGET static void NAME(pointwise_column)(const Pointwise *of, const Context *context, float *out, int64_t rows, int64_t p)
+{
+    const float *in[MOST_INPUTS] = {out};
+    int64_t stride[MOST_INPUTS] = {1};
+    for (int64_t i = 1; i < of->num_inputs; i++) {
+        const View *view = of->in + i;
+        stride[i] = view->stride[0];
+        in[i] = sg_at(context, view->buffer, view->offset + (view->stride[1] == REPEATS ? 0 : p * view->stride[1]));
+    }
+    for (int64_t r = 0; r < rows; r += CHUNK) {
+        const int64_t here = rows - r < CHUNK ? rows - r : CHUNK;
+        NAME(code)(of, in, stride, out + r, here);
+        for (int64_t i = 0; i < of->num_inputs; i++)
+            in[i] += here * stride[i];
+    }
+    if (of->inside && !of->inside[p])
+        memset(out, 0, (size_t)rows * sizeof(float));
+}
+
 KERNEL_OF(matrix_vector)
 {
     const MatrixVector *product = of;
@@ -97,6 +121,10 @@ KERNEL_OF(matrix_vector)
                 x[i] = in[i * product->in.stride];
         }
         NAME(slices)(slices, product->bias, product->finish.least == 0, s0, s1, x, out, product->out.stride);
+        if (product->finish.then && product->out.stride == 1 && context->num_parts == 1) {
+            NAME(pointwise_column)(product->finish.then, context, out, product->num_rows, p);
+            continue;
+        }
         for (int64_t s = s0; product->finish.then && s < s1; s++) {
             for (int i = 0; i < 8; i++) {
                 int64_t row = slices->row[8 * s + i];

@@ -136,16 +136,26 @@ TARGET static void NAME(code)(const Pointwise *of, const float *const *in, const
                 own[i][p] = 0;
         }
     }
-    int written = 0;
     for (int64_t k = 0; k < of->num_code; k++) {
         const Instruction *code = of->code + k;
-        written = whole && k == of->num_code - 1 && code->to == of->result;
-        float *to = written ? out : own[code->to];
-        NAME(instruction)(code, operand[code->a], operand[code->function >= F_ADD ? code->b : code->a], to, parts);
-        operand[code->to] = (NAME(Operand)){to, WIDTH};
-    }
-    if (written)
+        NAME(Operand) a = operand[code->a], b = operand[code->function >= F_ADD ? code->b : code->a];
+        if (k < of->num_code - 1 || code->to != of->result) {
+            NAME(instruction)(code, a, b, own[code->to], parts);
+            operand[code->to] = (NAME(Operand)){own[code->to], WIDTH};
+            continue;
+        }
+        const int64_t first = whole ? parts : parts - 1; /* whole registers; what is left goes through memory */
+        float last[WIDTH];
+        if (!whole) {
+            const NAME(Operand) c = {a.at + first * a.step, a.step}, d = {b.at + first * b.step, b.step};
+            NAME(instruction)(code, c, d, last, 1);
+        }
+        if (first)
+            NAME(instruction)(code, a, b, out, first);
+        if (!whole)
+            memcpy(out + first * WIDTH, last, (size_t)(count - first * WIDTH) * sizeof(float));
         return;
+    }
     const NAME(Operand) result = operand[of->result];
     if (result.step)
         memmove(out, result.at, (size_t)count * sizeof(float));
@@ -169,6 +179,13 @@ INLINE void NAME(keep_inside)(float *out, const int32_t *inside, int64_t count)
 TARGET static inline void NAME(pointwise_row)(const Pointwise *of, const Context *context, float *row, int64_t r,
                                               int64_t begin, int64_t count)
 {
+    if (of->num_inputs == 1 && of->num_code == 1 && of->code[0].to == of->result && count % WIDTH == 0) {
+        const NAME(Operand) sums = {row, WIDTH};
+        NAME(instruction)(of->code, sums, sums, row, count / WIDTH);
+        if (of->inside)
+            NAME(keep_inside)(row, of->inside + begin, count);
+        return;
+    }
     const float *in[MOST_INPUTS] = {row};
     int64_t stride[MOST_INPUTS] = {1};
     for (int64_t i = 1; i < of->num_inputs; i++) {

@@ -51,10 +51,10 @@ typedef struct {
 TARGET static NAME(Reduction) NAME(reduction)(const Reduce *of, int64_t line)
 {
     NAME(Reduction) my = {.units = 1, .rows = 1, .share = 1, .count = 1};
+    if (of->kind == REDUCE_MEAN)
+        my.share = of->share;
     for (int64_t d = 0; d < of->dims + of->reduced; d++) {
         const int64_t is_kept = d < of->dims, size = of->shape[d];
-        if (!is_kept && of->kind == REDUCE_MEAN)
-            my.share /= (float)size;
         if (d == line) {
             my.count = size;
             my.step = of->in.stride[d];

@@ -17,6 +17,7 @@
 #include "engine_cast.h"
 #include "engine_image.h"
 #include "engine_recurrent.h"
+#include "engine_depthwise.h"
 
 const Kernel NAME(sg_engine)[OP_NUM_KINDS] = {
     [OP_POINTWISE] = NAME(pointwise),
@@ -37,4 +38,5 @@ const Kernel NAME(sg_engine)[OP_NUM_KINDS] = {
     [OP_EMBEDDING] = NAME(embedding),
     [OP_RECURRENT] = NAME(recurrent),
     [OP_CAST] = NAME(cast),
+    [OP_DEPTHWISE] = NAME(depthwise),
 };

@@ -51,6 +51,8 @@ static void check_pointwise(Check *check, Pointwise *of)
 static void check_finish(Check *check, Finish *finish, Pointwise *then, int64_t rows, int64_t begin, int64_t end)
 {
     POINT_OR_NULL(check, finish->inside, end);
+    if (finish->adds)
+        touch_place(check, &finish->added, rows, begin, end, READ);
     finish->then = then;
     if (!then)
         return;
@@ -123,6 +125,33 @@ static void check_dense_multiply(Check *check, DenseMultiply *of, Pointwise *the
     check_finish(check, &of->finish, then, of->num_rows, begin, end);
 }
 
+static void check_depthwise(Check *check, Depthwise *of, Pointwise *then)
+{
+    const int64_t shape[] = {of->channels, of->images, of->height, of->width};
+    check_shape(check, shape, 4, 4);
+    require(check, of->images >= 1 && of->height >= 1 && of->width >= 1 && of->out_line >= 1);
+    require(check, of->taps == 3 || of->taps == 5);
+    check_size(check, of->in_line, 0);
+    check_size(check, of->in_image, 0);
+    check_size(check, of->out_line, of->width);
+    check_size(check, of->out_image, 0);
+    require(check, of->images == 1 || of->out_image >= product(check, of->height, of->out_line));
+    if (check->error)
+        return;
+    const int64_t lines = sum(check, product(check, of->images - 1, of->out_image / of->out_line), of->height);
+    const int64_t end = sum(check, product(check, lines, of->out_line), LANES - 1) / LANES * LANES;
+    POINT(check, of->weight, product(check, of->channels, of->taps * of->taps));
+    POINT(check, of->bias, of->channels);
+    Range in = range_at(check, of->in.offset);
+    along(check, &in, of->in.stride, 0, of->channels);
+    along(check, &in, of->in_image, 0, of->images);
+    along(check, &in, of->in_line, 0, sum(check, 2 * (of->height - 1), of->taps));
+    along(check, &in, 1, 0, sum(check, 2 * (of->width - 1), of->taps));
+    touch(check, of->in.buffer, in, READ, 4);
+    touch_place(check, &of->out, of->channels, 0, end, WRITE);
+    check_finish(check, &of->finish, then, of->channels, 0, end);
+}
+
 static void check_slices(Check *check, Slices *slices, int64_t rows, int64_t columns)
 {
     check_size(check, slices->num_slices, 0);
@@ -158,6 +187,7 @@ static void check_matrix_vector(Check *check, MatrixVector *of, Pointwise *then)
     along(check, &out, of->out_position, begin, end);
     touch(check, of->in.buffer, in, READ, 4);
     touch(check, of->out.buffer, out, WRITE, 4);
+    require(check, !of->finish.adds);
     check_finish(check, &of->finish, then, of->num_rows, begin, end);
 }
 
@@ -430,7 +460,7 @@ int64_t sg_structure_size(int64_t kind)
         [OP_CHANNEL_NORM] = sizeof(ChannelNorm), [OP_GROUP_NORM] = sizeof(GroupNorm), [OP_SOFTMAX] = sizeof(Softmax),
         [OP_REDUCE] = sizeof(Reduce), [OP_COPY] = sizeof(Copy), [OP_FILL] = sizeof(Fill), [OP_PHASES] = sizeof(Phases),
         [OP_POOL] = sizeof(Pool), [OP_UPSAMPLE] = sizeof(Upsample), [OP_EMBEDDING] = sizeof(Embedding),
-        [OP_RECURRENT] = sizeof(RecurrentSteps), [OP_CAST] = sizeof(Cast),
+        [OP_RECURRENT] = sizeof(RecurrentSteps), [OP_CAST] = sizeof(Cast), [OP_DEPTHWISE] = sizeof(Depthwise),
     };
     return kind >= 0 && kind < OP_NUM_KINDS ? sizes[kind] : 0;
 }
@@ -441,6 +471,7 @@ Finish *sg_finish_of(int64_t kind, void *of)
     case OP_MULTIPLY: return &((Multiply *)of)->finish;
     case OP_DENSE_MULTIPLY: return &((DenseMultiply *)of)->finish;
     case OP_MATRIX_VECTOR: return &((MatrixVector *)of)->finish;
+    case OP_DEPTHWISE: return &((Depthwise *)of)->finish;
     default: return 0;
     }
 }
@@ -467,6 +498,7 @@ int64_t sg_check_structure(Check *check, int64_t kind, void *of, Pointwise *then
     case OP_EMBEDDING: check_embedding(check, of); break;
     case OP_RECURRENT: check_recurrent(check, of); break;
     case OP_CAST: check_cast(check, of); break;
+    case OP_DEPTHWISE: check_depthwise(check, of, then); break;
     default: wrong(check, IMAGE_KIND);
     }
     return check->error;

@@ -90,6 +90,8 @@ typedef struct {
     float least;           /* the lower bound: zero for a ReLU */
     const int32_t *inside; /* a mask that sets lanes to zero, or NULL */
     float most;            /* the upper bound: six for a ReLU6; none if it is not above zero */
+    const float *added;    /* what is added to the sums before the bounds, from the first row on; or NULL */
+    int64_t added_step;    /* from row to row */
 } End;
 
 INLINE Vector NAME(all)(float value)
@@ -140,7 +142,7 @@ INLINE void NAME(tile)(const int tile, const int64_t apart, const Rows *rows, co
                        int64_t r0, int64_t r1, const float *x, const float *bias, const End *end, float *out,
                        int64_t out_step)
 {
-    const int chains = tile >= 4 ? 1 : tile >= 2 ? 2 : 4, parts = tile * PIECES;
+    const int chains = tile >= (MAX_TILE >= 14 ? 7 : 4) ? 1 : tile >= 2 ? 2 : 4, parts = tile * PIECES;
     const int32_t *start = rows->start + block * (num_rows + 1);
     const int32_t *offset = rows->offset;
     const float *value = rows->value;
@@ -167,6 +169,10 @@ INLINE void NAME(tile)(const int tile, const int64_t apart, const Rows *rows, co
         UNROLL for (int c = 1; c < chains; c++)
         {
             UNROLL for (int t = 0; t < parts; t++) sum[t] += sum[c * parts + t];
+        }
+        if (end && end->added) {
+            const Piece *more = (const Piece *)(const void *)(end->added + (r - r0) * end->added_step);
+            UNROLL for (int t = 0; t < parts; t++) sum[t] += more[t];
         }
         NAME(finish_all)(tile, end, sum, (Vector *)(void *)to);
     }
