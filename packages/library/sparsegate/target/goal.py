@@ -31,11 +31,11 @@ class View(abc.ABC):
 
     @abc.abstractmethod
     def accuracy_of(self, count: int) -> float:
-        """Validation accuracy in per cent if the network were cut to this many weights now."""
+        """Validation accuracy in percent if the network were cut to this many weights now."""
 
     @abc.abstractmethod
     def accuracy(self) -> float:
-        """Validation accuracy of the network in per cent."""
+        """Validation accuracy of the network in percent."""
 
 
 class Goal(abc.ABC):

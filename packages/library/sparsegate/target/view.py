@@ -25,7 +25,7 @@ from .count import num_true
 from .cut import choose
 from .goal import View
 
-ORDER = "order"  # in an optimiser's state: where the weights' sizes alone would put the gates
+ORDER = "order"  # in an optimizer's state: where the weights' sizes alone would put the gates
 GATED = re.compile(r"(?:^|(?<=\.))parametrizations\.(\w+)\.original$")
 GATE = re.compile(r"(?:^|(?<=\.))parametrizations\.\w+\.\d+\.gate$")
 
@@ -35,7 +35,7 @@ class GatesView(View):
 
     Args:
         model: The gated model.
-        judge: Returns the model's validation accuracy in per cent.
+        judge: Returns the model's validation accuracy in percent.
         names: The gated weights to look at; all unless given.
     """
 
@@ -99,7 +99,7 @@ class GatesView(View):
         if self._judge is None:
             raise ValueError(
                 "max_drop needs judge=, a function that returns the model's validation accuracy "
-                "in per cent, the same on every process"
+                "in percent, the same on every process"
             )
         return float(self._judge())
 
