@@ -75,12 +75,12 @@ class Target:
     """
 
     grade: bool | None = None
-    """Whether gates that all start at one value follow the order of their weights from `begin` on.
+    """Whether gates that all start at one value follow the sizes of their weights from `begin` on.
 
-    Then the smallest weights of every layer close first (see `Graded`), unless the loss moves their
-    gates. Until `freeze`, a gate falls when its weight shrinks, and rises when it grows. If not
-    given, it is true unless `travel`, `price` or `path` is given. It has no effect on
-    gates that are drawn at random (`Sample`).
+    The smallest weights of every layer then close first (see `Graded`), unless the loss moves their
+    gates. Until `freeze`, a gate falls when its weight shrinks, and rises when it grows. The
+    default is true, unless `travel`, `price` or `path` is given. It has no effect on gates that are
+    drawn at random (`Sample`).
     """
 
     evenly: float = 0.0

@@ -26,7 +26,7 @@ from .cut import choose
 from .goal import View
 from .recent_mean import RecentMean
 
-ORDER = "order"  # in an optimiser's state: where the weights' sizes alone would put the gates
+ORDER = "order"  # in an optimizer's state: where the weights' sizes alone would put the gates
 GATED = re.compile(r"(?:^|(?<=\.))parametrizations\.(\w+)\.original$")
 GATE = re.compile(r"(?:^|(?<=\.))parametrizations\.\w+\.\d+\.gate$")
 
