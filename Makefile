@@ -13,7 +13,7 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints
 
 .PHONY: demo test test-random test-seeds test-slow test-browser check docs sanitize wasm torture bench clean
 
-demo: $(VENV)/.ready ## train a sparse LeNet-5 on MNIST (six or seven minutes on two cores)
+demo: $(VENV)/.ready ## train a sparse LeNet-5 on MNIST (three minutes on two cores)
 	$(BIN)/sparsegate train lenet5-demo
 
 test: $(VENV)/.ready-dev ## the fast tests: no network, no GPU
@@ -48,7 +48,7 @@ sanitize: $(VENV)/.ready-dev ## the C kernels under the address and undefined be
 	gcc -std=c11 -g -O1 -Wall -Wextra -Werror -Wno-psabi -fopenmp -fPIC -shared -fsanitize=address,undefined -fno-sanitize-recover=all \
 		packages/runtime/sparsegate_runtime/kernels/csrc/*.c -o "$$folder/kernels.so" && \
 	SPARSEGATE_KERNELS="$$folder/kernels.so" ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so.6)" \
-		$(BIN)/python -m pytest tests/runtime tests/lab/layers/test_fastfood.py tests/library/runtime/modules \
+		$(BIN)/python -m pytest tests/runtime tests/lab/methods/test_fastfood.py tests/lab/methods/test_fastfood_layer.py tests/library/runtime/modules \
 		tests/library/test_fast_call.py tests/library/runtime/test_chain.py tests/library/runtime/test_engine.py tests/library/runtime/test_side_by_side.py tests/library/runtime/test_network_direct.py tests/library/runtime/test_winograd.py
 
 wasm: $(VENV)/.ready-dev ## the engine of the web pages and the npm package, by the compiler of PyPI's ziglang

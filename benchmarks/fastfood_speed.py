@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from sparsegate.runtime import interleaved
-from sparsegate_lab.layers import FastfoodLayer
+from sparsegate_lab.methods.fastfood import FastfoodLayer
 from sparsegate_lab.train import machine, versions
 
 INPUTS, FEATURES = 800, 1024

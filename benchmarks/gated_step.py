@@ -6,7 +6,7 @@ Both compiled, bfloat16 autocast, channels-last, images of 224 x 224 on the devi
 process of its own, so that its peak of memory is its own; they take turns, ten steps at a time, and
 the ratio is the median of the rounds' ratios. *apart* is the plain API (SGD and GateSGD),
 *together* GatedSGD, *small* GatedSGD with gates in 16 bits. *Replayed* is the whole step in a CUDA
-graph: what it takes when Python costs nothing. The processor's time in the optimiser is the median
+graph: what it takes when Python costs nothing. The processor's time in the optimizer is the median
 of ten calls, which do not wait for the GPU. Memory is the peak of a step less that of the dense
 one, by gated weight.
 """
@@ -115,7 +115,7 @@ def training(
 ) -> Callable[[], None]:
     """A training step on a batch that is already there.
 
-    Notes what Python spends in the optimisers, in seconds.
+    Notes what Python spends in the optimizers, in seconds.
     """
     torch.manual_seed(0)
     with torch.device(DEVICE):
@@ -217,7 +217,7 @@ def measured(
     row: dict[str, Any] = {"network": name, "batch": batch, "compiled": compiled}
     row |= compared([in_turn(workers, "milliseconds", number) for number in range(rounds + 1)][1:])
     spent = in_turn(workers, "optimiser", 0)
-    row["microseconds of the processor in the optimiser"] = {
+    row["microseconds of the processor in the optimizer"] = {
         way: round(each) for way, each in spent.items()
     }
     if (name, batch) != CASES[0]:

@@ -1,4 +1,4 @@
-"""The smallest files of LeNet-5: trains, removes dead paths, orders units, quantises, tunes, packs, and measures.
+"""The smallest files of LeNet-5: trains, removes dead paths, orders units, quantizes, tunes, packs, and measures.
 
 What is measured is printed and written as soon as it is there. A time limit ends everything; the
 same command goes on from the last checkpoints.

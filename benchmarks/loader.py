@@ -1,10 +1,10 @@
-"""How many images a second come out of the cache, changed and normalised, against what AlexNet takes.
+"""How many images a second come out of the cache, changed and normalized, against what AlexNet takes.
 
     python benchmarks/loader.py --data data/imagenette --out results/loader.json
 
 *On the device*: all squares lie there as bytes. *Fetched ahead*: they lie in the memory-mapped
 cache on the host, as ImageNet's must, and a thread brings every batch over. Each batch is cropped,
-resized, mirrored, jittered and normalised at 224x224, as the recipe `alexnet-imagenette` does it.
+resized, mirrored, jittered and normalized at 224x224, as the recipe `alexnet-imagenette` does it.
 AlexNet (torchvision's, 224x224) is trained in bf16 on batches that are already there; with
 --compile, as with that flag of `sparsegate train`, both are compiled. Ways take turns; the rate is
 the median of the rounds.

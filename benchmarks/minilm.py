@@ -182,7 +182,7 @@ def read(path: Path, tokenizer: Any) -> list[dict[str, Any]]:
 
 
 def accuracy(prediction: Any) -> dict[str, float]:
-    """The accuracy in per cent."""
+    """The accuracy in percent."""
     right = prediction.predictions.argmax(-1) == prediction.label_ids
     return {"accuracy": 100 * float(right.mean())}
 

@@ -2,7 +2,7 @@
 
     python benchmarks/small_state.py --processes 9 --out results/small-state.json
 
-The recipe is `lenet5-demo`; only `update` differs: weights and gates by two optimisers (apart), by
+The recipe is `lenet5-demo`; only `update` differs: weights and gates by two optimizers (apart), by
 one in one pass (together), or by one with the small state (small). A pair has the same seed, so the
 same images in the same order. On a CPU the first two are equal to the last bit. Runs that have
 ended are not trained again.
@@ -62,7 +62,7 @@ def main() -> None:
 
 
 class Late(Watcher):
-    """Ends runs that come too late by themselves: a process that is killed on a shared GPU harms its neighbours."""
+    """Ends runs that come too late by themselves: a process that is killed on a shared GPU harms its neighbors."""
 
     def __init__(self, deadline: float) -> None:
         self.deadline = deadline

@@ -12,9 +12,9 @@ from torch.nn import functional as F
 from torch.optim import Optimizer
 
 from sparsegate_lab.data import Dataset
-from sparsegate_lab.layers import Noisy, divergence
 from sparsegate_lab.method import Judge, Training
 from sparsegate_lab.methods import SparseVD
+from sparsegate_lab.methods.sparse_vd import Noisy, divergence
 from sparsegate_lab.train import (
     Batches,
     Run,

@@ -28,7 +28,7 @@ WARM = 2  # steps that are not counted
 
 
 class Stopwatch(TrainerCallback):  # type: ignore[misc]
-    """Takes the time of every step, from its first batch to the end of the optimiser's step."""
+    """Takes the time of every step, from its first batch to the end of the optimizer's step."""
 
     def __init__(self) -> None:
         self.seconds: list[float] = []

@@ -71,7 +71,7 @@ def _tint(values: np.ndarray, colour: tuple[int, int, int]) -> list[list[str]]:
 
 
 def _mixed(colour: tuple[int, int, int], share: float) -> str:
-    """A colour on light grey; a share of zero is the grey itself."""
+    """A color on light gray; a share of zero is the gray itself."""
     share = 0.0 if share == 0 else 0.15 + 0.85 * float(share)
     return "#" + "".join(f"{round(share * part + (1 - share) * 238):02x}" for part in colour)
 

@@ -51,7 +51,7 @@ class Networks(Attack):
     Compares with float64 and with itself.
     """
 
-    title = "drawn networks against float64, with hostile neighbours in the batch"
+    title = "drawn networks against float64, with hostile neighbors in the batch"
     share = 4.0
     patience = 120.0
 
@@ -87,7 +87,7 @@ class Networks(Attack):
         again = fast(changed)[others]
         if not torch.equal(bits(again), bits(got[others])):
             return f"{FAULT}hostile images changed others of their batch"
-        return "right, also with hostile neighbours"
+        return "right, also with hostile neighbors"
 
 
 def drawn_model(draw: Random) -> tuple[nn.Module, tuple[int, ...]]:

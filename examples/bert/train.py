@@ -1,4 +1,4 @@
-"""Fine-tunes a pretrained BERT on labelled sentences and prunes it at the same time."""
+"""Fine-tunes a pretrained BERT on labeled sentences and prunes it at the same time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def read(path: Path, tokenizer: Any) -> list[dict[str, Any]]:
 
 
 def accuracy(prediction: Any) -> dict[str, float]:
-    """The accuracy in per cent."""
+    """The accuracy in percent."""
     right = prediction.predictions.argmax(-1) == prediction.label_ids
     return {"accuracy": 100 * float(right.mean())}
 

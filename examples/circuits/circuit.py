@@ -1,4 +1,4 @@
-"""Finds the few weights of a sparse transformer that one behaviour needs."""
+"""Finds the few weights of a sparse transformer that one behavior needs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from train import LENGTH, Transformer
 
-LOST = 0.1  # nats of the behaviour's loss that a circuit may cost
+LOST = 0.1  # nats of the behavior's loss that a circuit may cost
 ROUNDS = 14
 
 
@@ -25,7 +25,7 @@ class Behaviour:
 
 @dataclass(frozen=True)
 class Circuit:
-    """The weights that a behaviour needs, and how well it works with all of them and with these."""
+    """The weights that a behavior needs, and how well it works with all of them and with these."""
 
     behaviour: Behaviour
     weights: dict[str, Tensor]
@@ -40,7 +40,7 @@ class Circuit:
 
 
 def examples(behaviour: Behaviour, letters: str, text: Tensor, count: int) -> Tensor:
-    """Pieces of a text that end in what starts the behaviour, where it is the right thing to do."""
+    """Pieces of a text that end in what starts the behavior, where it is the right thing to do."""
     wanted = [letters.index(letter) for letter in behaviour.ends + behaviour.then]
     size = len(wanted)
     windows = text.unfold(0, size, 1)
@@ -52,7 +52,7 @@ def examples(behaviour: Behaviour, letters: str, text: Tensor, count: int) -> Te
 
 
 def find(model: Transformer, behaviour: Behaviour, text: Tensor, count: int = 64) -> Circuit:
-    """Removes all weights that the behaviour does not need, the least important first."""
+    """Removes all weights that the behavior does not need, the least important first."""
     pieces = examples(behaviour, model.letters, text, count)
     answer = torch.full((len(pieces),), model.letters.index(behaviour.then))
     matrices = {name: each for name, each in model.named_parameters() if each.ndim > 1}

@@ -34,7 +34,7 @@ def network() -> nn.Module:
 
 @torch.no_grad()
 def accuracy(model: nn.Module, images: Tensor, labels: Tensor) -> float:
-    """The accuracy in per cent."""
+    """The accuracy in percent."""
     model.eval()
     right = sum(
         int((model(some).argmax(1) == their).sum())

@@ -1,4 +1,4 @@
-"""Trains a recogniser of spoken digits with 1,500 weights, and writes it as C for a boards."""
+"""Trains a recognizer of spoken digits with 1,500 weights, and writes it as C for a boards."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def network() -> nn.Module:
 
 
 def accuracy(model: nn.Module, sounds: Tensor, digits: Tensor) -> float:
-    """The accuracy in per cent."""
+    """The accuracy in percent."""
     with torch.no_grad():
         return 100 * float((model(sounds).argmax(1) == digits).float().mean())
 

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from sparsegate_lab.comparison import Comparison, Entry
+from sparsegate_lab.comparison import ComparedRun, Comparison
 from sparsegate_lab.record import Layer, Record
 from sparsegate_lab.report import plot_rates, rates_table
 from sparsegate_runtime.schema import SchemaError
@@ -29,12 +29,12 @@ def record(validation, test, kept=10):
 
 
 ENTRIES = (
-    Entry("dense", 1.0, record(99.0, 98.0, 100)),
-    Entry("st3", 0.1, record(95.0, 93.0)),
-    Entry("st3", 0.1, record(97.0, 95.0)),
-    Entry("rigl", 0.1, record(92.0, 96.0)),
-    Entry("learned_gates", 0.1, record(95.5, 94.5)),
-    Entry("learned_gates", 0.5, record(96.0, 97.0, 50)),
+    ComparedRun("dense", 1.0, record(99.0, 98.0, 100)),
+    ComparedRun("st3", 0.1, record(95.0, 93.0)),
+    ComparedRun("st3", 0.1, record(97.0, 95.0)),
+    ComparedRun("rigl", 0.1, record(92.0, 96.0)),
+    ComparedRun("learned_gates", 0.1, record(95.5, 94.5)),
+    ComparedRun("learned_gates", 0.5, record(96.0, 97.0, 50)),
 )
 COMPARISON = Comparison("digits", "a command", ENTRIES, ("rigl, keep 0.5: no",))
 

@@ -18,7 +18,7 @@ DENSE = "dense"
 
 
 @dataclass(frozen=True)
-class Entry:
+class ComparedRun:
     """One run of a comparison."""
 
     method: str
@@ -34,7 +34,7 @@ class Comparison:
 
     title: str
     command: str
-    entries: tuple[Entry, ...]
+    entries: tuple[ComparedRun, ...]
     failed: tuple[str, ...] = ()
     """Runs without a record, and why."""
 
@@ -113,11 +113,11 @@ class Comparison:
         return load_json(path, cls.from_json)
 
 
-def _entry(value: Any, field: str) -> Entry:
+def _entry(value: Any, field: str) -> ComparedRun:
     if not isinstance(value, dict):
         raise SchemaError(f"{field}: expected an object with method, keep and record")
     record = Record.from_json(value.get("record"), f"{field}.record")
     method, keep = value.get("method"), value.get("keep")
     if not isinstance(method, str) or not isinstance(keep, int | float):
         raise SchemaError(f"{field}: expected a method's name and a keep, got {method!r}, {keep!r}")
-    return Entry(method, float(keep), record)
+    return ComparedRun(method, float(keep), record)

@@ -8,14 +8,7 @@ from dataclasses import dataclass, field
 from torch import nn
 
 from sparsegate.schedule import Gradual
-from sparsegate_lab.layers import (
-    Layer,
-    Thresholded,
-    layers_of,
-    set_thresholds_,
-    unwrap_,
-    wrap_,
-)
+from sparsegate_lab.layers import Layer, Thresholded, layers_of, set_thresholds_, unwrap_, wrap_
 from sparsegate_lab.method import Method, check_keep
 
 

@@ -22,9 +22,9 @@ class MovingAverage(Optimizer):
     >>> layer.weight.item()
     3.0
 
-    Call `step` after the steps of the optimisers, once no weight is removed any more: the mean of
-    two masks is neither of them. Statistics of batch normalisation are averaged too. The class is
-    an optimiser for its state dict only; it changes nothing before `apply_`.
+    Call `step` after the steps of the optimizers, once no weight is removed any more: the mean of
+    two masks is neither of them. Statistics of batch normalization are averaged too. The class is
+    an optimizer for its state dict only; it changes nothing before `apply_`.
 
     Args:
         model: The model whose parameters and floating-point buffers are averaged.

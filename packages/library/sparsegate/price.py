@@ -33,7 +33,7 @@ class Penalty:
     >>> Penalty(count=6.0)
     Penalty(count=6.0, bimodal=0.0, per='network')
 
-    Pass it to an optimiser, which adds its gradient to the gates: `GateSGD(model,
+    Pass it to an optimizer, which adds its gradient to the gates: `GateSGD(model,
     penalty=Penalty(count=6.0))`. Or call it with a gated model and add the result to the loss:
     `loss + penalty(model)`. The gradients are the same.
 
@@ -95,7 +95,7 @@ class Penalty:
 
 
 class Moment(NamedTuple):
-    """What an optimiser reports to its plan before a step; one entry per gated weight in lists."""
+    """What an optimizer reports to its plan before a step; one entry per gated weight in lists."""
 
     lr: float
     """The gates' learning rate."""
@@ -104,7 +104,7 @@ class Moment(NamedTuple):
     gradients: Callable[[], Sequence[Tensor | None]]
     """The gradients of the loss for the gates, computed when called."""
     memory: Sequence[dict[str, Any]]
-    """The optimiser's state: tensors that a plan stores here are saved with the optimiser."""
+    """The optimizer's state: tensors that a plan stores here are saved with the optimizer."""
 
 
 class Motion(NamedTuple):
@@ -124,8 +124,8 @@ class Motion(NamedTuple):
         return self.shifts[index] if self.shifts else self.shift
 
 
-class Plan(abc.ABC):
-    """CONTRACT: decides at every step of an optimiser how gates move."""
+class GatePlan(abc.ABC):
+    """CONTRACT: decides at every step of an optimizer how gates move."""
 
     @abc.abstractmethod
     def motion(self, moment: Moment) -> Motion | None:
@@ -142,8 +142,8 @@ class Plan(abc.ABC):
         """Restores what `state` returned."""
 
 
-class PenaltyPlan(Plan):
-    """Gates pay a fixed penalty, multiplied by the optimiser's price factor."""
+class PenaltyPlan(GatePlan):
+    """Gates pay a fixed penalty, multiplied by the optimizer's price factor."""
 
     def __init__(self, penalty: Penalty, sizes: Sequence[int]) -> None:
         self.penalty = penalty

@@ -8,7 +8,7 @@ from torch import nn
 
 from sparsegate.distil import soft_loss
 from sparsegate_lab.batched import ManyLoop, Member, Opinion, train_many
-from sparsegate_lab.batched.variants import VARIANTS, variant
+from sparsegate_lab.batched.inputs import VARIANTS, variant
 from sparsegate_lab.data import Shift, load_data
 from sparsegate_lab.models import MODELS
 

@@ -72,7 +72,7 @@ def test_a_run_that_fails_is_reported_and_the_others_go_on(digits, tmp_path, cap
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "say what to train"),
+        ([], "pass the name of a recipe"),
         (["lenet9"], "unknown recipe or model 'lenet9'"),
         (["lenet5", "--methods", "pruning"], "unknown method with a keep 'pruning'"),
         (["lenet5", "--keeps", "2"], "keep is a fraction"),

@@ -61,7 +61,7 @@ def test_prices_go_from_low_to_high_by_equal_factors():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "say what to train"),
+        ([], "pass the name of a recipe"),
         (["lenet5-magnitude"], "a frontier varies the price, and lenet5-magnitude uses magnitude"),
         (["lenet9"], "unknown recipe or model 'lenet9'"),
         (["lenet5", "--members", "3", "--seeds", "2"], "a multiple of seeds, got 3 and 2"),

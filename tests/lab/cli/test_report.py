@@ -15,7 +15,7 @@ def test_one_run_gets_its_page_and_two_get_a_comparison(small, tmp_path, capsys,
 
 
 def test_what_cannot_be_reported_is_one_line(tmp_path, capsys):
-    for words, wanted in (([], "say which run"), ([str(tmp_path)], "no record.json")):
+    for words, wanted in (([], "pass the folder of a run"), ([str(tmp_path)], "no record.json")):
         assert main(["report", *words]) == 2
         error = capsys.readouterr().err
         assert error.count("\n") == 1

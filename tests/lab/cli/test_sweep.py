@@ -33,7 +33,7 @@ def test_it_writes_the_table_and_its_picture_and_does_nothing_twice(digits, tmp_
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "say what to train"),
+        ([], "pass the name of a recipe"),
         (["lenet9"], "unknown recipe or model 'lenet9'"),
         (["lenet5"], "a sweep varies at least one setting: --vary lr 0.01 0.1 log"),
         (["lenet5", "--vary", "lr", "0.1"], "--vary takes NAME LOW HIGH"),

@@ -25,7 +25,7 @@ def assert_one_line(error, *wanted):
 @pytest.mark.parametrize(
     ("words", "wanted"),
     [
-        ((), ("say what to train", "lenet5", "lenet300")),
+        ((), ("pass the name of a recipe", "lenet5", "lenet300")),
         (
             ("lenet6",),
             ("unknown recipe or model 'lenet6'; did you mean 'lenet5'?", "lenet300", "lenet5-demo"),

@@ -124,7 +124,7 @@ def test_factors_of_one_change_no_colour():
     [
         ([2.0, 1.0, 1.0], [[100.0, 200.0]] * 3),  # twice as bright
         ([1.0, 0.0, 1.0], [[75.0, 75.0]] * 3),  # no contrast: the mean
-        ([1.0, 1.0, 0.0], [[50.0, 100.0]] * 3),  # a grey image has no colour to lose
+        ([1.0, 1.0, 0.0], [[50.0, 100.0]] * 3),  # a gray image has no color to lose
         ([4.0, 1.0, 1.0], [[200.0, 255.0]] * 3),  # no brighter than white
     ],
 )

@@ -6,17 +6,14 @@ import pytest
 import torch
 from torch import nn
 
-from sparsegate_lab.layers import (
-    AcdcLayer,
-    CirculantLayer,
-    Codebook,
-    FastfoodLayer,
-    LowRank,
-    PredictedLayer,
-    Resized,
-    StandIn,
-    TensorTrainLayer,
-)
+from sparsegate_lab.layers import Resized, StandIn
+from sparsegate_lab.methods.acdc import AcdcLayer
+from sparsegate_lab.methods.circulant import CirculantLayer
+from sparsegate_lab.methods.fastfood import FastfoodLayer
+from sparsegate_lab.methods.predicted import PredictedLayer
+from sparsegate_lab.methods.product_quantised import Codebook
+from sparsegate_lab.methods.svd import LowRank
+from sparsegate_lab.methods.tensor_train import TensorTrainLayer
 
 MAKERS = {
     "LowRank": lambda layer: LowRank(layer, rank=3),

@@ -5,13 +5,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from sparsegate_lab.layers import (
-    Thresholded,
-    set_thresholds_,
-    straight_through,
-    thresholded,
-    wrap_,
-)
+from sparsegate_lab.layers import Thresholded, set_thresholds_, straight_through, thresholded, wrap_
 
 
 class Hard(Thresholded):

@@ -2,7 +2,7 @@
 
 import json
 
-from sparsegate_lab.paper.findings import Findings
+from sparsegate_lab.paper.findings import Findings, apart
 from sparsegate_lab.paper.printed import Printed
 from sparsegate_lab.paper.verdict import Check, Claim, Tolerance
 from sparsegate_lab.study import Summary
@@ -66,3 +66,25 @@ def test_everything_goes_to_json():
 def test_verdicts_are_counted_in_one_line():
     assert FINDINGS.summary == "1 ahead, 1 not run yet, 1 holds"
     assert Findings("Figure 0: toy").summary == "a drawing"
+
+
+def test_a_spread_gets_a_column_of_its_own_and_an_empty_cell_where_there_is_none():
+    rows = [("layer", "kept", "paper"), ("fc1", "11,916.5 ± 84.0 %", "15.4K"), ("fc2", "-", "600")]
+    assert apart(rows) == [
+        ("layer", "kept", "kept, spread", "paper"),
+        ("fc1", "11916.5", "84.0", "15.4K"),
+        ("fc2", "-", "", "600"),
+    ]
+
+
+def test_text_with_digits_stays_as_it_is():
+    rows = [
+        ("method", "(lambda1, lambda2)"),
+        ("conv1_1, conv2", "(0, 1)"),
+        ("level (+0.01, with 36,224)", "9.9x"),
+    ]
+    assert apart(rows) == rows
+
+
+def test_no_table_stays_none():
+    assert apart(()) == []

@@ -6,7 +6,8 @@ from importlib.util import find_spec
 import pytest
 
 from sparsegate_lab.record import Layer, Record
-from sparsegate_lab.report import comma_separated, frontier_table, plot_frontier
+from sparsegate_lab.report import frontier_table, plot_frontier
+from sparsegate_lab.report.table import comma_separated
 from sparsegate_lab.study import Study
 
 

@@ -13,8 +13,7 @@ import pytest
 
 from sparsegate_lab.sweep import SweepResult, Vary, plot_sweep, sweep, sweep_table
 from sparsegate_lab.sweep import lost as lost_trials
-from sparsegate_lab.sweep.journal import open_journal
-from sparsegate_lab.sweep.search import open_study
+from sparsegate_lab.sweep.search import open_journal, open_study
 from sparsegate_lab.train import Run, Watcher
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)

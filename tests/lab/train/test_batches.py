@@ -81,7 +81,7 @@ def test_images_are_normalised_after_they_were_moved():
         torch.full((50, 1, 3, 3), 10, dtype=torch.uint8), torch.zeros(50, dtype=torch.int64)
     )
     images, _ = Batches(split, Normalise(10.0, 5.0), (Shift(2),), 50, seed=0).epoch(0)[0]
-    assert images.unique().tolist() == [-2.0, 0.0]  # what enters is black, (0 - 10) / 5, not grey
+    assert images.unique().tolist() == [-2.0, 0.0]  # what enters is black, (0 - 10) / 5, not gray
 
 
 def test_more_images_in_a_batch_than_there_are_is_refused():

@@ -1,4 +1,4 @@
-"""A checkpoint holds model and optimisers bit for bit, without pickle, for one run only."""
+"""A checkpoint holds model and optimizers bit for bit, without pickle, for one run only."""
 
 import contextlib
 import copy

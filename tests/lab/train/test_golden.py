@@ -10,7 +10,7 @@ GOLDEN = {
     "threshold": [2.116200, 1.340643],
     "sample": [2.303290, 2.266378],
 }
-GOLDEN["together"] = GOLDEN["threshold"]  # one optimiser makes the steps of two
+GOLDEN["together"] = GOLDEN["threshold"]  # one optimizer makes the steps of two
 METHODS = {
     "dense": Dense(),
     "threshold": LearnedGates(gate_lr=100.0),

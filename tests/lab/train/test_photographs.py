@@ -112,7 +112,7 @@ def test_digits_are_not_stretched_to_the_size_of_another_network(digits, tmp_pat
 
 def test_colours_of_imagenet_are_not_for_grey_images(digits, tmp_path):
     with pytest.raises(
-        ValueError, match=r"normalise imagenet is for 3 colours, lenet300 takes images of \(1"
+        ValueError, match=r"normalise imagenet is for 3 colors, lenet300 takes images of \(1"
     ):
         train(Run(model="lenet300", data=str(digits), normalise="imagenet"), folder=tmp_path)
     assert not list(tmp_path.iterdir())

@@ -7,8 +7,8 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
-from sparsegate_lab.layers import LowRank
 from sparsegate_lab.methods import Svd
+from sparsegate_lab.methods.svd import LowRank
 from sparsegate_lab.models import LeNet300
 from sparsegate_lab.train import RunFolder, Watcher, empty_network, train
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparsegate.embedded.arena import Block, placed
+from sparsegate.embedded.arena import ArenaBlock, placed
 from sparsegate.embedded.rows import factor_and_shift, rows_of
 
 
@@ -35,7 +35,7 @@ def test_a_scale_is_a_factor_over_a_power_of_two(scale):
 
 @given(st.lists(st.tuples(st.integers(1, 99), st.integers(0, 9), st.integers(0, 9)), max_size=20))
 def test_blocks_that_live_at_once_do_not_overlap(given_blocks):
-    blocks = [Block(size, min(ends), max(ends)) for size, *ends in given_blocks]
+    blocks = [ArenaBlock(size, min(ends), max(ends)) for size, *ends in given_blocks]
     most = placed(blocks)
     for one in blocks:
         assert one.offset + one.size <= most

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from sparsegate.export.layer import Conv, Linear, Pool
+from sparsegate.export.layer import ConvLayer, LinearLayer, PoolLayer
 from sparsegate.export.read import read_network
 from sparsegate_lab.models import LeNet5
 
@@ -29,15 +29,20 @@ def layers(model, example=IMAGE):
 
 def test_lenet5_is_four_layers_with_pooling_and_rectifiers_inside():
     first, second, third, last = layers(LeNet5(), torch.zeros(1, 1, 28, 28))
-    assert [(type(each), each.tile, each.relu) for each in (first, second)] == [(Conv, 2, True)] * 2
-    assert [(type(each), each.relu) for each in (third, last)] == [(Linear, True), (Linear, False)]
+    assert [(type(each), each.tile, each.relu) for each in (first, second)] == [
+        (ConvLayer, 2, True)
+    ] * 2
+    assert [(type(each), each.relu) for each in (third, last)] == [
+        (LinearLayer, True),
+        (LinearLayer, False),
+    ]
 
 
 def test_a_norm_goes_into_the_layer_before_or_stands_alone():
     torch.manual_seed(0)
     inside = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.ReLU())
     alone = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.BatchNorm2d(2))
-    assert [type(each) for each in layers(inside)] == [Conv]
+    assert [type(each) for each in layers(inside)] == [ConvLayer]
     assert [each.groups for each in layers(alone)] == [1, 2]
 
 
@@ -61,11 +66,11 @@ def test_a_norm_of_flattened_images_is_refused(model):
 def test_flattened_images_may_be_rectified_and_channels_of_one_place_normed():
     assert [
         type(each) for each in layers(nn.Sequential(nn.Flatten(), nn.ReLU(), nn.Linear(64, 2)))
-    ] == [Conv, Linear]
+    ] == [ConvLayer, LinearLayer]
     model = nn.Sequential(
         nn.Conv2d(1, 3, 8), nn.Flatten(), nn.BatchNorm1d(3), nn.ReLU(), nn.Linear(3, 2)
     )
-    assert [type(each) for each in layers(model)] == [Conv, Linear]
+    assert [type(each) for each in layers(model)] == [ConvLayer, LinearLayer]
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
@@ -79,13 +84,15 @@ def test_functions_and_modules_read_the_same():
     other = layers(
         nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.AvgPool2d(2), nn.Dropout(), nn.Flatten())
     )
-    assert [type(each) for each in one] == [type(each) for each in other] == [Conv, Pool]
+    assert [type(each) for each in one] == [type(each) for each in other] == [ConvLayer, PoolLayer]
     assert (one[1].kernel, one[1].stride) == (other[1].kernel, other[1].stride) == ((2, 2), (2, 2))
 
 
 def test_sizes_may_be_read_from_the_input():
-    assert [type(each) for each in layers(Calls(lambda x: x.view(x.size(0), -1)))] == [Conv]
-    assert [type(each) for each in layers(Calls(lambda x: x.reshape(x.shape[0], -1)))] == [Conv]
+    assert [type(each) for each in layers(Calls(lambda x: x.view(x.size(0), -1)))] == [ConvLayer]
+    assert [type(each) for each in layers(Calls(lambda x: x.reshape(x.shape[0], -1)))] == [
+        ConvLayer
+    ]
 
 
 def test_the_model_stays_as_it_is():
@@ -112,7 +119,7 @@ def test_the_model_stays_as_it_is():
         (nn.Sequential(nn.Conv2d(1, 2, 2, padding="same")), "pads one side more"),
         (nn.Sequential(nn.Conv2d(1, 2, 3), nn.Linear(6, 2)), "flatten what it reads"),
         (Calls(lambda x: x.view(4, -1)), "only flattening"),
-        (Calls(lambda x: F.dropout(x, training=True)), "drops in eval"),
+        (Calls(lambda x: F.dropout(x, training=True)), "active in eval mode"),
         (nn.Sequential(nn.BatchNorm2d(1, track_running_stats=False)), "no running statistics"),
         (nn.Sequential(nn.AdaptiveAvgPool2d(3)), "windows of unequal size"),
         (nn.Sequential(nn.AvgPool2d(2, divisor_override=3)), "overrides the divisor"),

@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparsegate.files import compress, encode_sg, load, position_entropy
-from sparsegate_runtime.files.sg.rans import WHOLE, Decoder, Encoder, chance
-from sparsegate_runtime.files.sg.sorted_masks import (
+from sparsegate_runtime.files.sg.mask import (
     MAX_ROWS,
     add_sorted,
     count_starts,
     is_sorted,
     read_sorted,
 )
+from sparsegate_runtime.files.sg.rans import WHOLE, Decoder, Encoder, chance
 
 
 def in_order(mask):

@@ -61,6 +61,6 @@ def test_tensors_by_number_are_no_state_dict(tmp_path):
     torch.save({"a": torch.zeros(2), 7: torch.zeros(2)}, tmp_path / "numbers.pth")
     with pytest.raises(
         ValueError,
-        match=r"numbers.pth holds no state dict of tensors: 7 is no name; save what model",
+        match=r"numbers.pth holds no state dict of tensors: 7 is not a name; save what model",
     ):
         read_state_dict(tmp_path / "numbers.pth")

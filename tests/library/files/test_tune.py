@@ -1,4 +1,4 @@
-"""Tuning moves the few values of a quantised network and nothing else."""
+"""Tuning moves the few values of a quantized network and nothing else."""
 
 import copy
 
@@ -127,5 +127,5 @@ def test_the_nearest_value_is_found_in_a_book_in_whatever_order(book, number):
 
 
 def test_an_origin_of_another_shape_is_an_error():
-    with pytest.raises(ValueError, match="before it was quantised"):
+    with pytest.raises(ValueError, match="before it was quantized"):
         tune_(quantised(), batches(1), origin=nn.Linear(3, 3))

@@ -1,4 +1,4 @@
-"""An optimiser that moves gates as if they were weights, or a second one, is refused at once."""
+"""An optimizer that moves gates as if they were weights, or a second one, is refused at once."""
 
 import copy
 
@@ -37,7 +37,7 @@ def test_two_optimisers_of_the_same_gates_are_refused_at_the_second_step(kinds):
     model = sg.gate(nn.Linear(4, 3))
     optimizers = [kind(model) for kind in kinds]
     train(model, *optimizers)
-    with pytest.raises(ValueError, match="two optimisers move the same gates"):
+    with pytest.raises(ValueError, match="two optimizers move the same gates"):
         train(model, *optimizers)
 
 

@@ -132,7 +132,7 @@ def test_two_readers_must_both_have_left_a_unit():
     assert model.two.bias.item() == pytest.approx(2 * torch.tanh(torch.tensor(5.0)).item())
 
 
-# --- batch normalisation
+# --- batch normalization
 
 
 def normed(scale: list[float], shift: list[float]) -> nn.Sequential:

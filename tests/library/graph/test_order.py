@@ -9,7 +9,7 @@ from torch import nn
 from sparsegate.files import compress, encode_sg
 from sparsegate.graph import order_units_, remove_dead_paths
 from sparsegate_lab.models import LeNet5
-from sparsegate_runtime.files.sg.sorted_masks import is_sorted
+from sparsegate_runtime.files.sg.mask import is_sorted
 
 
 def sparse_(model, keep=0.1):

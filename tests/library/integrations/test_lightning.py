@@ -153,14 +153,14 @@ def test_the_monitor_leaves_other_modules_alone():
 
 def test_two_that_move_the_gates_are_refused():
     module = sg.gate(Module(lambda self: sg.GatedAdamW(self)))
-    with pytest.raises(ValueError, match="own optimiser moves gates, and so does GateCallback"):
+    with pytest.raises(ValueError, match="own optimizer moves gates, and so does GateCallback"):
         trainer(GateCallback(target=TARGET)).fit(module, LOADER)
 
 
 def test_manual_optimisation_is_refused():
     module = Module()
     module.automatic_optimization = False
-    with pytest.raises(ValueError, match="GateCallback needs automatic optimisation"):
+    with pytest.raises(ValueError, match="GateCallback needs automatic optimization"):
         trainer(GateCallback()).fit(module, LOADER)
 
 

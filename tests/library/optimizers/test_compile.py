@@ -1,4 +1,4 @@
-"""A whole training step compiles: forward, backward, and the optimisers that move weights and gates."""
+"""A whole training step compiles: forward, backward, and the optimizers that move weights and gates."""
 
 import json
 import subprocess

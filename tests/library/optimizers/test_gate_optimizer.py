@@ -1,4 +1,4 @@
-"""What is wrong with prices, gates and steps is said, by every optimiser of gates."""
+"""What is wrong with prices, gates and steps is said, by every optimizer of gates."""
 
 import warnings
 

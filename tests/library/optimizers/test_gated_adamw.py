@@ -1,4 +1,4 @@
-"""GatedAdamW makes the steps of AdamW on weights and of GateSGD on gates, as one optimiser."""
+"""GatedAdamW makes the steps of AdamW on weights and of GateSGD on gates, as one optimizer."""
 
 import copy
 
@@ -163,9 +163,9 @@ def test_a_target_on_gatedsgd_moves_gates_as_on_sgd_and_gatesgd():
 def test_another_target_or_none_is_refused_when_a_state_is_loaded(kind):
     make = lambda **settings: kind(network(), **settings)
     saved = make(target=sg.Target(keep=0.5), steps=20).state_dict()
-    with pytest.raises(ValueError, match="the saved optimiser has a target and this one has none"):
+    with pytest.raises(ValueError, match="the saved optimizer has a target and this one has none"):
         make().load_state_dict(saved)
-    with pytest.raises(ValueError, match="this one has a target and the saved optimiser has none"):
+    with pytest.raises(ValueError, match="this one has a target and the saved optimizer has none"):
         make(target=sg.Target(keep=0.5), steps=20).load_state_dict(make().state_dict())
     for settings in (
         {"target": sg.Target(keep=0.4), "steps": 20},

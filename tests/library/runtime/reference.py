@@ -54,7 +54,7 @@ def panel_conv(
 def single_conv(
     layer: ChainLayer, images: Float[Tensor, "batch *shape"]
 ) -> Float[Tensor, "batch features"]:
-    """A convolution of one image: an input's places are neighbours."""
+    """A convolution of one image: an input's places are neighbors."""
     return _conv(layer, images, single=True)
 
 

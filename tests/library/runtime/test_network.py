@@ -250,7 +250,7 @@ def test_no_choices_are_refused(model, tmp_path, choices):
     if choices:
         (tmp_path / "choices.json").write_text(choices)
         choices = tmp_path / "choices.json"
-    with pytest.raises(ValueError, match="no choice to run by"):
+    with pytest.raises(ValueError, match="choices is empty"):
         sg.sparse(model, EXAMPLE, choices=choices)
 
 

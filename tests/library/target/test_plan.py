@@ -33,7 +33,7 @@ STEPS = 200  # the four phases end at 30, 120, 160 and 200
 
 
 class Residual(nn.Module):
-    """A small residual network with batch normalisation."""
+    """A small residual network with batch normalization."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -109,7 +109,7 @@ class Training:
 
     def load(
         self, saved, done
-    ):  # with new optimisers, made when the model is already loaded, as users do
+    ):  # with new optimizers, made when the model is already loaded, as users do
         self.model.load_state_dict(saved[0])
         self.gates = GateSGD(self.model, target=self.target, steps=STEPS, judge=self.accuracy)
         for each, state in zip((self.model, self.weights, self.gates), saved, strict=True):
@@ -340,7 +340,7 @@ def test_what_a_target_needs_and_does_not_need():
         GateSGD(model, target=target)
     with pytest.raises(ValueError, match="number of steps of the whole training, got 0"):
         GateSGD(model, target=target, steps=0)
-    with pytest.raises(ValueError, match="pass target= to the optimiser"):
+    with pytest.raises(ValueError, match="pass target= to the optimizer"):
         _ = GateSGD(model).found
     silent = GateSGD(model, target=target, steps=2, momentum=0.0)
     silent.step()
@@ -355,7 +355,7 @@ def test_what_a_target_needs_and_does_not_need():
 
 def test_the_state_of_an_optimiser_without_a_target_is_refused_by_one_with_a_target():
     plain = GateSGD(gate(dense())).state_dict()
-    with pytest.raises(ValueError, match="this one has a target and the saved optimiser has none"):
+    with pytest.raises(ValueError, match="this one has a target and the saved optimizer has none"):
         Training(Target(keep=0.5)).gates.load_state_dict(plain)
 
 

@@ -23,8 +23,8 @@ from sparsegate.target import Target
         ({"price": float("nan")}, "zero or more"),
         ({"path": ()}, "one or more prices"),
         ({"path": (1.0, -1.0)}, "each finite and zero or more"),
-        ({"keep": 0.1, "baseline": 99.0}, "accuracy in per cent for max_drop"),
-        ({"max_drop": 0.1, "baseline": 0.0}, "accuracy in per cent for max_drop"),
+        ({"keep": 0.1, "baseline": 99.0}, "accuracy in percent for max_drop"),
+        ({"max_drop": 0.1, "baseline": 0.0}, "accuracy in percent for max_drop"),
         ({"keep": 0.1, "begin": 0.0}, "0 < begin < reach"),
         ({"keep": 0.1, "reach": 0.9}, "0 < begin < reach"),
         ({"keep": 0.1, "freeze": 1.0}, "0 < begin < reach"),
@@ -70,7 +70,7 @@ def test_a_target_without_a_wish_is_false():
 
 @pytest.mark.parametrize(("sparsity", "keep"), [(0.9, "0.1"), (0.995, "0.005")])
 def test_who_asks_for_a_sparsity_is_told_what_to_keep(sparsity, keep):
-    with pytest.raises(TypeError, match=f"a target has no sparsity.* write keep={keep}$"):
+    with pytest.raises(TypeError, match=f"Target takes the fraction to keep.* write keep={keep}$"):
         Target(sparsity=sparsity)
 
 

@@ -11,7 +11,7 @@ from sparsegate.target.view import file_bytes, masked_state
 
 
 class Tied(nn.Module):
-    """Two layers with one weight, and a third with batch normalisation."""
+    """Two layers with one weight, and a third with batch normalization."""
 
     def __init__(self) -> None:
         super().__init__()

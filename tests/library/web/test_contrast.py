@@ -1,4 +1,4 @@
-"""The colours of pages are told apart by everybody: WCAG's ratios, in both themes."""
+"""The colors of pages are told apart by everybody: WCAG's ratios, in both themes."""
 
 import re
 from importlib.resources import files

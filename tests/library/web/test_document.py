@@ -1,4 +1,4 @@
-"""A document has everything in it, and colours that can be read."""
+"""A document has everything in it, and colors that can be read."""
 
 import json
 import re

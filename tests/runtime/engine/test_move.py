@@ -124,7 +124,7 @@ def test_phases_hold_every_second_pixel_and_the_fill_around(case, guarded, view,
     sizes, wanted, borders = phases_case(random)
     shape = sizes[:4]
     strides, size = laid_out(random, shape, gaps=case % 2)
-    if case % 4 < 3:  # pixels are neighbours
+    if case % 4 < 3:  # pixels are neighbors
         strides = [shape[1] * shape[2] * shape[3], shape[2] * shape[3], shape[3], 1]
         size = strides[0] * shape[0]
     source = random.standard_normal(size).astype(np.float32)

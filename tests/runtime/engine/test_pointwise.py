@@ -186,7 +186,7 @@ def test_a_function_of_two(function, guarded, view, way):
 
 
 def laid_out(random, shape, gaps):
-    """Strides of a tensor with neighbours in its last dimension, and its size."""
+    """Strides of a tensor with neighbors in its last dimension, and its size."""
     strides, size = [0] * len(shape), 1
     for d in (len(shape) - 1, *random.permutation(len(shape) - 1)):
         strides[d] = size

@@ -12,7 +12,7 @@ GUARD = np.float32(-12345.5)
 
 
 def laid_out(random, shape, last):
-    """Strides of a tensor whose dimension `last` has neighbours, others in any order, and its size."""
+    """Strides of a tensor whose dimension `last` has neighbors, others in any order, and its size."""
     strides, size = [0] * len(shape), 1
     for d in sorted(random.permutation(len(shape)), key=lambda d: d != last):
         strides[d] = size

@@ -12,7 +12,7 @@ from sparsegate_runtime.engine import Plan, run_arrays
 from sparsegate_runtime.files import ByteReader
 from sparsegate_runtime.network_file import (
     DiffersError,
-    Record,
+    OperationRecord,
     Sketch,
     Symbol,
     decode,
@@ -148,10 +148,10 @@ def test_damaged_files_are_refused(raw, change, words, tmp_path):
 
 def one_node(kind, fields, shape=(2, 3), tensors=None):
     records = [
-        Record(
+        OperationRecord(
             "input", fields={"name": "x", "type": 0, "shape": tuple(Size(offset=s) for s in shape)}
         ),
-        Record(kind, (0,), fields),
+        OperationRecord(kind, (0,), fields),
     ]
     return Sketch([], records, [(1, "y")], tensors or {})
 

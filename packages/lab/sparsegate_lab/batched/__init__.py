@@ -2,9 +2,8 @@
 
 from .loop import ManyLoop, ManyWatcher
 from .member import Late, Member, check_agreement
-from .records import finished
 from .teacher import Opinion
-from .train_many import train_many
+from .train_many import finished, train_many
 
 __all__ = [
     "Late",

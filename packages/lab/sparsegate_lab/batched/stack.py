@@ -6,16 +6,18 @@ from collections.abc import Mapping, Sequence
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
+from torch.nn import functional as F
 
 from sparsegate.gates import gates
+from sparsegate.graph import unchecked
 from sparsegate_lab.data import Dataset
 from sparsegate_lab.methods import LearnedGates
 from sparsegate_lab.train import empty_network, fold, fresh_network
 
-from .fuse import fuse_pools
-from .layers import stacked_layers_
+from .layers import ManyConv2d, ManyLinear, stacked_layers_
 from .member import Member
+from .unfolded import fits_unfolding
 from .update import Stacked, can_fuse
 
 # What a checkpoint holds of every parameter.
@@ -159,4 +161,67 @@ def _bimodal(member: Member) -> float:
 def _channels_last(value: Tensor) -> Tensor:
     return torch.empty_like(
         value, memory_format=torch.channels_last if value.ndim == 4 else torch.contiguous_format
+    )
+
+
+class _Tracer(fx.Tracer):
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        return isinstance(m, ManyConv2d | ManyLinear) or super().is_leaf_module(
+            m, module_qualified_name
+        )
+
+
+def fuse_pools(model: nn.Module) -> nn.Module:
+    """Returns the model with `relu(max_pool2d(conv(x), 2))` in one step; layers are shared.
+
+    A model that cannot be traced, or has no such place, comes back as it is.
+    """
+    try:
+        with unchecked():
+            graph = _Tracer().trace(model)
+    except (fx.proxy.TraceError, TypeError):
+        return model
+    found = [node for node in graph.nodes if _is_pooled(node, model)]
+    for node in found:
+        pool = next(iter(node.users))
+        relu = next(iter(pool.users))
+        relu.replace_all_uses_with(node)
+        graph.erase_node(relu)
+        graph.erase_node(pool)
+        model.get_submodule(str(node.target)).pooled = True  # type: ignore[assignment]
+    return fx.GraphModule(model, graph) if found else model
+
+
+def _is_pooled(node: fx.Node, model: nn.Module) -> bool:
+    if node.op != "call_module" or not isinstance(
+        layer := model.get_submodule(str(node.target)), ManyConv2d
+    ):
+        return False
+    pools, calls = list(node.users), [each for each in model.modules() if each is layer]
+    if len(pools) != 1 or len(calls) != 1 or not fits_unfolding(*layer.options):
+        return False
+    relus = list(pools[0].users)
+    return (
+        _halves(pools[0])
+        and len(relus) == 1
+        and relus[0].target is F.relu
+        and not relus[0].kwargs.get("inplace")
+    )
+
+
+def _halves(node: fx.Node) -> bool:
+    """Whether a node is exactly `max_pool2d(x, 2)`."""
+    plain = {
+        "stride": None,
+        "padding": 0,
+        "dilation": 1,
+        "ceil_mode": False,
+        "return_indices": False,
+    }
+    said = {**dict(zip(("kernel_size", *plain), node.args[1:], strict=False)), **node.kwargs}
+    size = said.pop("kernel_size", None)
+    return (
+        node.target is F.max_pool2d
+        and bool(size == 2)
+        and all(plain.get(name) == said[name] for name in said)
     )

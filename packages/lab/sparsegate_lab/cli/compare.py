@@ -13,15 +13,14 @@ from typing import Annotated, Any, Generic, TypeVar
 from rich.console import Console
 
 from sparsegate.bench import PLOT_MISSING
-from sparsegate.text_table import aligned, markdown
-from sparsegate_lab.comparison import DENSE, Comparison, Entry
+from sparsegate.text_table import aligned
+from sparsegate_lab.comparison import DENSE, ComparedRun, Comparison
 from sparsegate_lab.method import check_keep
 from sparsegate_lab.methods import Dense
 from sparsegate_lab.recipes import CONTESTANTS
 from sparsegate_lab.record import Record
-from sparsegate_lab.report import comma_separated, plot_rates, rates_table
+from sparsegate_lab.report import plot_rates, rates_table, save_with_tables
 from sparsegate_lab.train import DivergedError, Run, Watcher, train
-from sparsegate_runtime.atomic import write_atomically
 
 from .flags import parse_flags
 from .progress import Progress
@@ -67,7 +66,7 @@ def main(argv: list[str]) -> None:
     comparison = compare(command, f"{name} on {command.run.data}", words, console.print, watch)
     console.print(aligned(rates_table(comparison), left=[0]))
     out = command.out or command.folder / f"compare-{name}"
-    plots = write(comparison, out)
+    plots = plot_rates(comparison, save_with_tables(comparison, rates_table(comparison), out))
     console.print(f"{out}.json, .md, .csv" + (", .svg, .png" if plots else f"; {PLOT_MISSING}"))
 
 
@@ -107,7 +106,7 @@ def compare(
     command: Command[Run[Any]], title: str, words: str, told: Told, watch: Watcher | None
 ) -> Comparison:
     """Trains every run that has no record yet."""
-    entries: list[Entry] = []
+    entries: list[ComparedRun] = []
     failed: list[str] = []
     wanted = runs(command)
     for number, (name, keep, run) in enumerate(wanted, start=1):
@@ -120,19 +119,9 @@ def compare(
             failed.append(f"{name}, keep {keep:g}, seed {run.seed}: {error}")
             told(f"{about}: failed: {error}")
             continue
-        entries.append(Entry(name, keep, record))
+        entries.append(ComparedRun(name, keep, record))
         told(f"{about}: {_about(record)}")
     return Comparison(title, words, tuple(entries), tuple(failed))
-
-
-def write(comparison: Comparison, out: Path) -> list[Path]:
-    """Writes the records, the table and the plot; returns the files of the plot."""
-    rows = rates_table(comparison)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    comparison.save(out.with_name(f"{out.name}.json"))
-    write_atomically(out.with_name(f"{out.name}.md"), (markdown(rows) + "\n").encode())
-    write_atomically(out.with_name(f"{out.name}.csv"), comma_separated(rows).encode())
-    return plot_rates(comparison, out.with_name(f"{out.name}.json"))
 
 
 def _about(record: Record) -> str:

@@ -13,18 +13,13 @@ from typing import Annotated, Any, Generic, TypeVar
 from rich.console import Console
 
 from sparsegate.bench import PLOT_MISSING
-from sparsegate.text_table import aligned, markdown
+from sparsegate.text_table import aligned
 from sparsegate_lab.batched import train_many
 from sparsegate_lab.methods import LearnedGates
 from sparsegate_lab.record import Record
-from sparsegate_lab.report import (
-    comma_separated,
-    frontier_table,
-    plot_frontier,
-)
+from sparsegate_lab.report import frontier_table, plot_frontier, save_with_tables
 from sparsegate_lab.study import Study
 from sparsegate_lab.train import Run, train
-from sparsegate_runtime.atomic import write_atomically
 
 from .flags import parse_flags
 from .many_progress import ManyProgress
@@ -76,7 +71,7 @@ def main(argv: list[str]) -> None:
     study = Study(f"{name}: accuracy over weights, {len(records)} networks", words, tuple(records))
     console.print(aligned(frontier_table(study)))
     out = command.out or command.folder / f"frontier-{name}"
-    plots = write(study, out)
+    plots = plot_frontier(study, save_with_tables(study, frontier_table(study), out))
     console.print(f"{out}.json, .md, .csv" + (", .svg, .png" if plots else f"; {PLOT_MISSING}"))
 
 
@@ -114,33 +109,30 @@ def parse(argv: list[str]) -> tuple[str, Command[Run[Any]]]:
 
 def members(command: Command[Run[Any]]) -> list[Run[Any]]:
     """The run at every price, with every seed."""
-    run = command.run
-    return [
-        dataclasses.replace(
-            run,
-            seed=run.seed + seed,
-            method=dataclasses.replace(
-                run.method, penalty=dataclasses.replace(run.method.penalty, count=price)
-            ),
-        )
-        for price in prices(command.members // command.seeds, command.low, command.high)
-        for seed in range(command.seeds)
-    ]
+    number = command.members // command.seeds
+    return _varied(command, "penalty", "count", prices(number, command.low, command.high))
 
 
 def targeted(command: Command[Run[Any]]) -> list[Run[Any]]:
     """The run with every target and every seed."""
-    run = command.run
-    return [
+    return _varied(command, "target", "keep", sorted(command.targets))
+
+
+def _varied(
+    command: Command[Run[Any]], group: str, setting: str, values: Sequence[float]
+) -> list[Run[Any]]:
+    """The run with each value of a setting of its penalty or target, with every seed."""
+    method, seed = command.run.method, command.run.seed
+    changed = [
         dataclasses.replace(
-            run,
-            seed=run.seed + seed,
-            method=dataclasses.replace(
-                run.method, target=dataclasses.replace(run.method.target, keep=keep)
-            ),
+            method, **{group: dataclasses.replace(getattr(method, group), **{setting: value})}
         )
-        for keep in sorted(command.targets)
-        for seed in range(command.seeds)
+        for value in values
+    ]
+    return [
+        dataclasses.replace(command.run, seed=seed + more, method=each)
+        for each in changed
+        for more in range(command.seeds)
     ]
 
 
@@ -154,16 +146,6 @@ def prices(number: int, low: float, high: float) -> Sequence[float]:
         float(f"{low * (high / low) ** (place / max(1, number - 1)):.4g}")
         for place in range(number)
     ]
-
-
-def write(study: Study, out: Path) -> list[Path]:
-    """Writes the record, the tables and the plot; says where the plot is."""
-    rows = frontier_table(study)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    study.save(out.with_name(f"{out.name}.json"))
-    write_atomically(out.with_name(f"{out.name}.md"), (markdown(rows) + "\n").encode())
-    write_atomically(out.with_name(f"{out.name}.csv"), comma_separated(rows).encode())
-    return plot_frontier(study, out.with_name(f"{out.name}.json"))
 
 
 def _checked(command: Command[Run[Any]]) -> Command[Run[Any]]:

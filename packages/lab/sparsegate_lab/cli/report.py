@@ -30,7 +30,7 @@ def main(argv: list[str]) -> None:
     command: Command = parse_flags(Command, argv, name="sparsegate report", about="")
     if not command.runs:
         raise ValueError(
-            "say which run: the folder that sparsegate train named at its end, or several of them"
+            "pass the folder of a run, or several; sparsegate train prints it at the end"
         )
     first, *others = command.runs
     if others or first.is_file():

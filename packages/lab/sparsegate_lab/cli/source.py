@@ -10,7 +10,7 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
-from sparsegate.cli import AccuracyCheck, Inputs, Source, read_network
+from sparsegate.cli import AccuracyCheck, ExampleInputs, Source, read_network
 from sparsegate.files import Packed, compress, read_state_dict, tune_
 from sparsegate.named_object import is_object_name
 from sparsegate_lab.data import Storing, load_data
@@ -99,7 +99,7 @@ class RunCheck(AccuracyCheck):
         return model.to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
 
 
-def _inputs(model: str, data: str) -> Inputs:
+def _inputs(model: str, data: str) -> ExampleInputs:
     """Training images of the data, which must have the shape that the model takes."""
     dataset, shape = load_data(data), find_model(model).image_shape  # type: ignore[attr-defined]
     if shape != dataset.image_shape:
@@ -108,7 +108,7 @@ def _inputs(model: str, data: str) -> Inputs:
             "name the network's own data with --data"
         )
     images = dataset.train.images[:NUM_EXAMPLES]
-    return Inputs(dataset.normalise(images), dataset.normalise)
+    return ExampleInputs(dataset.normalise(images), dataset.normalise)
 
 
 def _settings(path: Path) -> dict[str, Any] | None:

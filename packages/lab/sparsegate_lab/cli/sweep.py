@@ -13,11 +13,10 @@ import tyro
 from rich.console import Console
 
 from sparsegate.bench import PLOT_MISSING
-from sparsegate.text_table import aligned, markdown
-from sparsegate_lab.report import comma_separated
-from sparsegate_lab.sweep import Choose, SweepResult, Vary, plot_sweep, sweep, sweep_table
+from sparsegate.text_table import aligned
+from sparsegate_lab.report import save_with_tables
+from sparsegate_lab.sweep import Choose, Vary, plot_sweep, sweep, sweep_table
 from sparsegate_lab.train import Run
-from sparsegate_runtime.atomic import write_atomically
 
 from .progress import Progress
 from .train import FLAT, described_run, parse_described
@@ -82,7 +81,7 @@ def main(argv: list[str]) -> None:
     )
     console.print(aligned(sweep_table(result)))
     out = command.out or command.folder / result.name
-    plots = write(result, out)
+    plots = plot_sweep(result, save_with_tables(result, sweep_table(result), out))
     drawn = f", {out}.svg, {out}.png" if plots else "" if not result.ended else f"; {PLOT_MISSING}"
     console.print(f"{out}.json, {out}.md, {out}.csv{drawn}")
 
@@ -107,16 +106,6 @@ def space_of(command: Command[Run[Any]]) -> list[Vary | Choose]:
         *(Vary.from_words(words) for words in command.vary),
         *(Choose.from_words(words) for words in command.choose),
     ]
-
-
-def write(result: SweepResult, out: Path) -> list[Path]:
-    """Writes the result, the tables and the plot; returns the files of the plot."""
-    rows = sweep_table(result)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    result.save(out.with_name(f"{out.name}.json"))
-    write_atomically(out.with_name(f"{out.name}.md"), (markdown(rows) + "\n").encode())
-    write_atomically(out.with_name(f"{out.name}.csv"), comma_separated(rows).encode())
-    return plot_sweep(result, out.with_name(f"{out.name}.json"))
 
 
 def _be_quiet() -> None:

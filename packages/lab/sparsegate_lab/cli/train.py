@@ -15,6 +15,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import tyro
 from rich.console import Console
+from rich.table import Table
 
 from sparsegate.named_object import is_object_name
 from sparsegate_lab.data import DATASETS
@@ -22,7 +23,7 @@ from sparsegate_lab.methods import METHODS
 from sparsegate_lab.models import MODELS
 from sparsegate_lab.recipes import RECIPES, STUDENTS
 from sparsegate_lab.record import Record
-from sparsegate_lab.report import make_page
+from sparsegate_lab.report import layer_table, make_page
 from sparsegate_lab.train import (
     Run,
     RunFolder,
@@ -39,7 +40,6 @@ from sparsegate_runtime.registry import Registry
 from . import student
 from .flags import parse_flags
 from .progress import Progress
-from .show import show_record
 
 AnyRun = TypeVar("AnyRun")
 RUNS: Registry[Callable[[], Run[Any]]] = Registry(
@@ -200,7 +200,7 @@ def name_first(argv: list[str], known: list[str]) -> tuple[str, list[str]]:
     if argv and not argv[0].startswith("-"):
         return argv[0], argv[1:]
     if not {"-h", "--help"} & set(argv):
-        raise ValueError(f"say what to train: {', '.join(known)}")
+        raise ValueError(f"pass the name of a recipe or a model: {', '.join(known)}")
     return "", argv
 
 
@@ -214,3 +214,39 @@ def _without(flag: str, words: list[str]) -> tuple[str, list[str]]:
         if word.startswith(f"{flag}="):
             return word.partition("=")[2], words[:index] + words[index + 1 :]
     return "", words
+
+
+def show_record(record: Record, place: RunFolder, console: Console) -> None:
+    """Prints the table of layers, the result and its path."""
+    heads, *rows, total = layer_table(record)
+    table = Table(*heads)
+    for column in table.columns[2:]:
+        column.justify = "right"
+    for row in rows:
+        table.add_row(*row)
+    table.add_section()
+    table.add_row(*total)
+    console.print(table)
+    for line in _lines(record, place):
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _files(place: RunFolder) -> list[str]:
+    dense = place.network.stat().st_size
+    sizes = {path.name: path.stat().st_size for path in place.packed}
+    return [
+        f"{name}: {size:,} bytes, {dense / size:.1f} times smaller than dense"
+        for name, size in sizes.items()
+    ]
+
+
+def _lines(record: Record, place: RunFolder) -> list[str]:
+    return [
+        f"test accuracy {record.test:.2f} %, validation {record.validation:.2f} %",
+        f"{record.kept:,} of {record.total:,} weights ({record.rate:.1f}x fewer); "
+        f"with biases {record.rate_with_biases:.1f}x; "
+        f"weights and indices {record.num_with_indices:,} numbers",
+        *(f"note: {note}" for note in record.notes),
+        *_files(place),
+        f"{record.seconds:.0f} s of training; record, network and checkpoints are in {place.path}",
+    ]

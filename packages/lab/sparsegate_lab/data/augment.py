@@ -121,7 +121,7 @@ class RandomCrop(Augment):
 
 @dataclass(frozen=True)
 class Jitter(Augment):
-    """Changes brightness, contrast and colour of every image."""
+    """Changes brightness, contrast and color of every image."""
 
     # Differs from torchvision's ColorJitter: 1. always in this order. 2. no hue. 3. levels are
     # clamped at the end only.
@@ -136,20 +136,20 @@ class Jitter(Augment):
     def apply(
         self, images: Num[Tensor, "image channel height width"], drawn: Num[Tensor, "image 3"]
     ) -> Float[Tensor, "image channel height width"]:
-        """The images with other brightness, contrast and colour."""
+        """The images with other brightness, contrast and color."""
         brightness, contrast, colour = drawn[:, :, None, None, None].unbind(1)
         images, light = images.float(), brightness * contrast
         grey = _grey(images)
         middle = brightness * grey.mean((1, 2, 3), keepdim=True)
-        # All three changes are linear, so they are one: contrast applies around the mean grey, and
-        # colour mixes the result with its grey. The cost is passes over memory.
+        # All three changes are linear, so they are one: contrast applies around the mean gray, and
+        # color mixes the result with its gray. The cost is passes over memory.
         rest = torch.addcmul((1 - contrast) * middle, light * (1 - colour), grey)
         return torch.addcmul(rest, light * colour, images).clamp_(0, 255)
 
 
 @dataclass(frozen=True)
 class Erase(Augment):
-    """Covers a random square of every image with grey (cutout, DeVries and Taylor, 2017)."""
+    """Covers a random square of every image with gray (cutout, DeVries and Taylor, 2017)."""
 
     pixels: int
     """Side of the square, which may extend over the border."""

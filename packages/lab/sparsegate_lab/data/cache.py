@@ -82,11 +82,7 @@ def _found(about: Path, squares: Path, count: int) -> dict[int, str] | None:
         return None
     try:
         skipped = {int(index): str(why) for index, why in json.loads(about.read_bytes()).items()}
-    except (
-        FileNotFoundError,
-        ValueError,
-        AttributeError,
-    ):  # missing, damaged, or not ours
+    except (FileNotFoundError, ValueError, AttributeError):  # missing, damaged, or not ours
         return None
     return skipped if all(0 <= index < count for index in skipped) else None
 

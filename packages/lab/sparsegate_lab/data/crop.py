@@ -16,7 +16,7 @@ IMAGENET = Normalise((123.675, 116.28, 103.53), (58.395, 57.12, 57.375))
 
 @dataclass(frozen=True)
 class Fit:
-    """Crops images to the centre at a network's input size, and normalises them."""
+    """Crops images to the centre at a network's input size, and normalizes them."""
 
     size: tuple[int, int]
     """Height and width of the network's input."""

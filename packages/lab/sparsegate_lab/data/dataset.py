@@ -1,4 +1,4 @@
-"""Datasets: labelled images in three splits."""
+"""Datasets: labeled images in three splits."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class Dataset:
 
     @cached_property
     def normalise(self) -> Normalise:
-        """Normalises training images to mean zero and standard deviation one, per channel."""
+        """Normalizes training images to mean zero and standard deviation one, per channel."""
         images = self.train.images[:: math.ceil(self.train.images.numel() / MAX_COUNTED)]
         found = [_mean_and_spread(images[:, channel]) for channel in range(images.shape[1])]
         means = tuple(mean for mean, _ in found)

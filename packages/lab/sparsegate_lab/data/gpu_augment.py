@@ -1,4 +1,4 @@
-"""Augments and normalises photographs on a GPU with two kernels instead of a pass per change."""
+"""Augments and normalizes photographs on a GPU with two kernels instead of a pass per change."""
 
 from __future__ import annotations
 

@@ -12,12 +12,7 @@ from .photo_dataset import photo_dataset, validation_last
 from .photos import PhotoSource, Storing
 
 PREFIX = "hub:"
-TESTS = (
-    "test",
-    "validation",
-    "valid",
-    "val",
-)  # splits for the test set, the first one that exists
+TESTS = ("test", "validation", "valid", "val")  # splits for the test set, the first one that exists
 
 
 def read_hub(name: str, storing: Storing | None = None) -> Dataset:

@@ -90,7 +90,7 @@ def _read_split(folder: Path, stem: str) -> Split:
 
 
 def make_split(images: UInt8[Tensor, "..."], labels: UInt8[Tensor, "..."], where: str) -> Split:
-    """One split of grey images with their labels, checked to belong together."""
+    """One split of gray images with their labels, checked to belong together."""
     if images.ndim != 3 or labels.ndim != 1 or len(images) != len(labels) or len(labels) == 0:
         raise ValueError(
             f"{where}: expected images of shape (count, height, width) and labels of shape "

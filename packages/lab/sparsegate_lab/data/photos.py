@@ -23,7 +23,7 @@ WIDE = {
 SIXTEEN_BITS = (
     "PNG",
     "PPM",
-)  # formats whose 16-bit grey has the mode "I" in some versions of Pillow
+)  # formats whose 16-bit gray has the mode "I" in some versions of Pillow
 MISSING = (
     "photographs are decoded with Pillow, which is not installed; pip install 'sparsegate[images]'"
 )
@@ -61,7 +61,7 @@ class Storing:
 
 
 class PhotoSource(abc.ABC):
-    """Labelled photographs, by index; workers read them, so it holds no open files."""
+    """Labeled photographs, by index; workers read them, so it holds no open files."""
 
     @abc.abstractmethod
     def labels(self) -> list[int]:
@@ -69,7 +69,7 @@ class PhotoSource(abc.ABC):
 
     @abc.abstractmethod
     def name(self, index: int) -> str:
-        """A name that a person recognises."""
+        """A name that a person recognizes."""
 
     @abc.abstractmethod
     def read(self, index: int) -> bytes:
@@ -103,7 +103,7 @@ def decode(content: bytes, size: int) -> npt.NDArray[np.uint8]:
 
 
 def _as_bytes(image: Image) -> Image:
-    """The image with 8 bits per channel; of 16-bit grey, the upper byte is kept."""
+    """The image with 8 bits per channel; of 16-bit gray, the upper byte is kept."""
     from PIL.Image import fromarray
 
     if image.mode.startswith("I;16") or (image.mode == "I" and image.format in SIXTEEN_BITS):

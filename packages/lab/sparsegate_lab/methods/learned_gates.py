@@ -202,7 +202,7 @@ class LearnedGates(Method):
             )
         if self.target.listen and (self.graded or self.keep is not None or self.keeps):
             raise ValueError(
-                "with listen the loss says which gates open; leave keep, keeps and graded out"
+                "with listen, the loss chooses which gates open; leave keep, keeps and graded out"
             )
 
     def _check_with_target(self) -> None:

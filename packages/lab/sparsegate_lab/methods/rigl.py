@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import torch
@@ -11,14 +12,7 @@ from torch import Tensor, nn
 from torch.optim import SGD, Optimizer
 
 from sparsegate.schedule import cosine
-from sparsegate_lab.layers import (
-    Masked,
-    add_masks,
-    apply_masks_,
-    erk_counts,
-    masks,
-    remove_masks,
-)
+from sparsegate_lab.layers import Masked, add_masks, apply_masks_, masks, remove_masks
 from sparsegate_lab.method import Method, Training, check_keep
 
 
@@ -171,3 +165,34 @@ def move_(
     weight.masked_fill_(is_new | ~mask, 0.0)
     if velocity is not None:
         velocity.masked_fill_(is_new | ~mask, 0.0)
+
+
+Shape = Sequence[int]
+
+
+def erk_counts(shapes: Sequence[Shape], keep: float) -> list[int]:
+    """How many weights each layer keeps, if the fraction `keep` of all is left.
+
+    The density of a layer is proportional to the sum of its dimensions over their product, and at
+    most one (Mocanu et al., 2018; Evci et al., 2020).
+
+    >>> erk_counts([(100, 100), (100, 10)], keep=0.1)
+    [710, 390]
+    """
+    sizes = [prod(shape) for shape in shapes]
+    parts: list[float] = [sum(shape) for shape in shapes]
+    full: set[int] = set()
+    while True:
+        left = keep * sum(sizes) - sum(sizes[index] for index in full)
+        others = [index for index in range(len(sizes)) if index not in full]
+        if not others:
+            return sizes
+        unit = left / sum(parts[index] for index in others)
+        dense = {index for index in others if unit * parts[index] >= sizes[index]}
+        if not dense:
+            break
+        full |= dense
+    return [
+        sizes[index] if index in full else max(1, round(unit * parts[index]))
+        for index in range(len(sizes))
+    ]

@@ -69,7 +69,7 @@ VGG16_LAYERS = PrintedTable(
 )
 
 # Rows are (lambda1, lambda2). The variance is that of one element of a drawn mask, g(1-g), as a
-# mean over fc1's gates in per cent: 25 at the most, with all gates at one half. That of the
+# mean over fc1's gates in percent: 25 at the most, with all gates at one half. That of the
 # sparsity as a whole would be near 1e-7.
 LAMBDA = PrintedTable(
     "Table 5",

@@ -11,8 +11,14 @@ from sparsegate_lab.study import Study, Summary
 from sparsegate_lab.train import Run
 
 from .exhibit import Exhibit, Studies
-from .fc1_reading import sampled_sparsity, sampled_variance, threshold_sparsity
-from .fc1_runs import DRAWS, SETTING, DrawName
+from .fc1_runs import (
+    DRAWS,
+    SETTING,
+    DrawName,
+    sampled_sparsity,
+    sampled_variance,
+    threshold_sparsity,
+)
 from .findings import Findings, Row
 from .verdict import Claim
 

@@ -8,23 +8,22 @@ from typing import Any
 from sparsegate_lab.train import Run
 from sparsegate_runtime.registry import Registry
 
-from . import cifar10, compare, gates, photographs, stand_ins
-from .contestants import CONTESTANTS
-from .lenet5 import demo, method1, method2, smallest_on_two_cores
+from . import cifar10, compare, lenet5, photographs, stand_ins
+from .compare import CONTESTANTS
 from .small import STUDENTS
 from .student import Student, agreeing, train_students
 
 RECIPES: Registry[Callable[[], Run[Any]]] = Registry(
     "recipe",
     {
-        "lenet5-demo": demo,
-        "lenet5-method1": method1,
-        "lenet5-method2": method2,
-        "lenet5-200x": smallest_on_two_cores,
-        "lenet5-gates-18k": gates.gates_18k,
-        "lenet5-gates-22k": gates.gates_22k,
-        "lenet5-gates-36k": gates.gates_36k,
-        "lenet5-gates-40k": gates.gates_40k,
+        "lenet5-demo": lenet5.demo,
+        "lenet5-method1": lenet5.method1,
+        "lenet5-method2": lenet5.method2,
+        "lenet5-200x": lenet5.smallest_on_two_cores,
+        "lenet5-gates-18k": lenet5.gates_18k,
+        "lenet5-gates-22k": lenet5.gates_22k,
+        "lenet5-gates-36k": lenet5.gates_36k,
+        "lenet5-gates-40k": lenet5.gates_40k,
         "lenet5-dense": compare.dense,
         "lenet5-svd": stand_ins.svd,
         "lenet5-svd-quarter": stand_ins.svd_quarter,

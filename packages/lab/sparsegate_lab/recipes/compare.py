@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sparsegate.schedule import Rounds
+from sparsegate.target import Target
+from sparsegate_lab.method import Method
 from sparsegate_lab.methods import (
     GSM,
     OBD,
     OBS,
+    ST3,
+    Alternating,
     Architecture,
     CollinsKohli,
     Dense,
+    Feather,
+    GradualMagnitude,
     Lasso,
+    LearnedGates,
+    LearnedThresholds,
     Magnitude,
+    RigL,
     SparseVD,
 )
 from sparsegate_lab.train import Run
+from sparsegate_runtime.registry import Registry
 
 # Settings were chosen on the validation split. All have the same loop and the same thirty epochs,
 # except the two that go for 250x and more, which need longer.
@@ -81,3 +93,22 @@ def sparse_vd() -> Run[SparseVD]:
 def gsm() -> Run[GSM]:
     """Ding et al. 2019: 300x at 99.06 %."""
     return Run(epochs=60, lr=0.005, momentum=0.99, weight_decay=1e-3, method=GSM(keep=1 / 270))
+
+
+CONTESTANTS: Registry[Callable[[float], Method]] = Registry(
+    "method with a keep",
+    {
+        "learned_gates": lambda keep: LearnedGates(target=Target(keep=keep)),
+        "gradual_magnitude": lambda keep: GradualMagnitude(keep=keep),
+        "gradual_magnitude-layer": lambda keep: GradualMagnitude(keep=keep, rank="layer"),
+        "gradual_magnitude-lamp": lambda keep: GradualMagnitude(keep=keep, rank="lamp"),
+        "magnitude": lambda keep: Magnitude(keep=keep),
+        "st3": lambda keep: ST3(keep=keep),
+        "feather": lambda keep: Feather(keep=keep),
+        "learned_thresholds": lambda keep: LearnedThresholds(keep=keep),
+        "rigl": lambda keep: RigL(keep=keep),
+        "alternating": lambda keep: Alternating(keep=keep),
+        "gsm": lambda keep: GSM(keep=keep),
+    },
+)
+"""Functions of `keep`; each method has its default settings otherwise."""

@@ -24,7 +24,7 @@ CLOSED = 0.05  # what is left open of fully connected layers
 # Imagenette: 66 steps an epoch, 133 for VGG-16, in which gates learn little: with a travel of 0.5
 # AlexNet lost five points of accuracy while 38 of its 57 million gates were still open, because the
 # most important weights have by far the largest push. The order in which gates close is nearly that
-# of their start. Neither network has normalisation: a few long steps while most weights leave end
+# of their start. Neither network has normalization: a few long steps while most weights leave end
 # it for good, hence a CLIP.
 PHASES: dict[str, Any] = {
     "begin": 0.05,

@@ -2,14 +2,13 @@
 
 from .comparison_page import comparison_page
 from .figure import INK, save_figure
-from .frontier_plot import plot_frontier
-from .frontier_table import comma_separated, frontier_table
+from .frontier_table import frontier_table, plot_frontier
 from .network_view import Baseline, Filters, Mask, NetworkView, TensorBits
 from .rates_plot import plot_rates
 from .rates_table import rates_table
 from .run_folder import PAGE, make_comparison, make_page
 from .run_page import run_page
-from .table import layer_table, study_table
+from .table import layer_table, save_with_tables, study_table
 from .weight_histogram import draw_sizes, mean_sizes, quantile
 
 __all__ = [
@@ -20,7 +19,6 @@ __all__ = [
     "Mask",
     "NetworkView",
     "TensorBits",
-    "comma_separated",
     "comparison_page",
     "draw_sizes",
     "frontier_table",
@@ -34,5 +32,6 @@ __all__ = [
     "rates_table",
     "run_page",
     "save_figure",
+    "save_with_tables",
     "study_table",
 ]

@@ -85,9 +85,7 @@ def _table(records: Sequence[Record], names: Sequence[str]) -> Html:
         _row(name, record, record.kept / most) for name, record in zip(names, records, strict=True)
     ]
     return section(
-        "runs",
-        "The runs",
-        html_table("The runs, with accuracy and kept weights", HEADS, rows),
+        "runs", "The runs", html_table("The runs, with accuracy and kept weights", HEADS, rows)
     )
 
 
@@ -117,8 +115,4 @@ def _differences(records: Sequence[Record], names: Sequence[str]) -> Html:
         if rows
         else element("p", "None: all settings are the same.")
     )
-    return section(
-        "differ",
-        "Settings that differ",
-        table,
-    )
+    return section("differ", "Settings that differ", table)

@@ -8,7 +8,7 @@ from typing import Any
 
 from sparsegate.bench import save_plot
 
-# Blue, orange, green, grey, red: told apart by colour-blind readers, and by their lightness in
+# Blue, orange, green, gray, red: told apart by color-blind readers, and by their lightness in
 # print.
 INK = ("#1f5fa8", "#d9730d", "#2c8a57", "#6b6b6b", "#b3261e")
 WIDTH, HEIGHT = 5.2, 3.4  # inches: a column and a half

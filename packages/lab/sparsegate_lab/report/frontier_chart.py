@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 from sparsegate.web import Html, element, join
 from sparsegate_lab.record import Record
 from sparsegate_lab.study import unbeaten
 
-from .labels import NEAR, Spot, label_spots
-from .line_chart import BOTTOM, HEIGHT, LEFT, RIGHT, WIDTH, down, marks, short
-from .scale import Scale, accuracies, counts
+from .line_chart import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, down, marks, short
+from .scale import AxisScale, accuracies, counts
 
 FOOT = 12  # under the numbers, for the title of the axis
 
@@ -72,11 +72,11 @@ def _line(spots: Sequence[Spot]) -> Html:
     return element("polyline", points=points, class_="frontier")
 
 
-def _x(scale: Scale, kept: int) -> float:
+def _x(scale: AxisScale, kept: int) -> float:
     return LEFT + 8 + (WIDTH - LEFT - RIGHT - 20) * scale.share(kept)
 
 
-def _feet(scale: Scale) -> Html:
+def _feet(scale: AxisScale) -> Html:
     ticks = scale.ticks
     words = (
         element("text", short(tick), x=_x(scale, int(tick)), y=HEIGHT - 8, text_anchor="middle")
@@ -109,3 +109,43 @@ def _label(spot: Spot, at: Spot, name: str) -> Html:
     lead = element("line", x1=spot[0], y1=spot[1], x2=at[0], y2=at[1], class_="lead-line")
     word = element("text", name, x=at[0], y=at[1] + 3.5, class_="label", text_anchor="middle")
     return join((lead if math.dist(spot, at) > NEAR + 1 else None, word))
+
+
+Spot: TypeAlias = tuple[float, float]
+
+NEAR = 11.0
+RINGS = (NEAR, 19.0, 28.0, 38.0, 50.0, 64.0, 80.0, 100.0, 125.0)
+DIRECTIONS = 16
+WIDE, HIGH = 13.0, 11.0  # a name
+DOT = 9.0
+
+
+def label_spots(spots: Sequence[Spot]) -> list[Spot]:
+    """Returns the center of every label: next to its dot, or as close as there is room.
+
+    >>> label_spots([(100.0, 100.0)])
+    [(111.0, 100.0)]
+    """
+    taken: list[Spot] = []
+    for spot in spots:
+        free = (at for at in _around(spot) if _inside(at) and not _hidden(at, spots, taken))
+        taken.append(next(free, (spot[0] + NEAR, spot[1])))
+    return taken
+
+
+def _around(spot: Spot) -> Iterator[Spot]:
+    """Yields candidate positions: to the right first, then around the dot, then farther away."""
+    for ring in RINGS:
+        for step in range(DIRECTIONS):
+            turn = (step + 1) // 2 * (-1) ** step * 2 * math.pi / DIRECTIONS
+            yield spot[0] + ring * math.cos(turn), spot[1] + ring * math.sin(turn)
+
+
+def _inside(at: Spot) -> bool:
+    x, y = at
+    return LEFT + WIDE / 2 < x < WIDTH - RIGHT + 2 and TOP + 2 < y < HEIGHT - BOTTOM - HIGH / 2
+
+
+def _hidden(at: Spot, spots: Sequence[Spot], taken: Sequence[Spot]) -> bool:
+    over_name = any(abs(at[0] - x) < WIDE and abs(at[1] - y) < HIGH for x, y in taken)
+    return over_name or any(abs(at[0] - x) < DOT and abs(at[1] - y) < DOT for x, y in spots)

@@ -1,10 +1,11 @@
-"""Formats a frontier as rows of text."""
+"""A frontier as rows of text and as a plot."""
 
 from __future__ import annotations
 
-import csv
-import io
+from pathlib import Path
+from typing import Any
 
+from sparsegate.bench import save_plot
 from sparsegate.text_table import Row
 from sparsegate_lab.record import Record
 from sparsegate_lab.study import Study
@@ -31,18 +32,6 @@ def frontier_table(study: Study) -> list[Row]:
     return [heads, *(_row(record, record.name in best) for record in ordered)]
 
 
-def comma_separated(rows: list[Row]) -> str:
-    """Rows as CSV.
-
-    >>> print(comma_separated([("a", "b"), ("1", "2,5")]), end="")
-    a,b
-    1,"2,5"
-    """
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue()
-
-
 def _row(record: Record, is_best: bool) -> Row:
     return (
         _target(record) or _price(record),
@@ -65,3 +54,21 @@ def _target(record: Record) -> str:
 
 def _price(record: Record) -> str:
     return said(record.run["method"].get("penalty", {}).get("count"))
+
+
+def plot_frontier(study: Study, path: Path) -> list[Path]:
+    """Writes the plot next to a path and returns its files; none without matplotlib."""
+
+    def draw(figure: Any) -> None:
+        axes, best = figure.subplots(), study.frontier()
+        kept, test = zip(*((each.kept, each.test) for each in study.records), strict=True)
+        axes.plot(kept, test, "o", alpha=0.4)
+        kept, test = zip(*((each.kept, each.test) for each in best), strict=True)
+        axes.plot(kept, test, "o-", color="black", label="best by validation")
+        axes.set(
+            xscale="log", xlabel="weights", ylabel="test accuracy in percent", title=study.title
+        )
+        axes.grid(visible=True, alpha=0.3)
+        axes.legend(loc="lower right")
+
+    return save_plot(draw, path, size=(6.4, 4.2))

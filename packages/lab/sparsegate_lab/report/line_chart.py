@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from sparsegate.web import Html, element, join
 
-from .scale import Scale
+from .scale import AxisScale
 
 Words: TypeAlias = Callable[[float | int], str]
 
@@ -20,7 +20,7 @@ def line_chart(
     about: str,
     epochs: Sequence[int],
     values: Sequence[float | int],
-    scale: Scale,
+    scale: AxisScale,
     words: Words,
 ) -> Html:
     """Returns one line; `words` formats the marks of the scale, `about` describes the chart."""
@@ -57,7 +57,7 @@ def down(share: float | int) -> float:
     return TOP + (HEIGHT - TOP - BOTTOM) * (1 - share)
 
 
-def marks(scale: Scale, words: Words) -> Html:
+def marks(scale: AxisScale, words: Words) -> Html:
     """Draws lines and labels at the marks of the vertical scale."""
     return join(
         part

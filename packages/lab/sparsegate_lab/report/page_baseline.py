@@ -20,11 +20,7 @@ def baseline_section(record: Record, view: NetworkView, baseline: Baseline | Non
         if baseline.test is None
         else _table(record, view, baseline, baseline.test)
     )
-    return section(
-        "dense",
-        "Against the dense network",
-        body,
-    )
+    return section("dense", "Against the dense network", body)
 
 
 def _missing(baseline: Baseline) -> Html:

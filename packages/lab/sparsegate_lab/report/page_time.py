@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from sparsegate.web import Html, data_block, element, section
+from sparsegate.web import Html, data_block, element, join, section
 from sparsegate_lab.record import Record
 
-from .histogram import histogram
 from .html_table import Head, folded, html_table
-from .line_chart import across, down, line_chart, short
+from .line_chart import (
+    BOTTOM,
+    HEIGHT,
+    LEFT,
+    RIGHT,
+    TOP,
+    WIDTH,
+    across,
+    down,
+    line_chart,
+    marks,
+    short,
+)
 from .scale import accuracies, counts, losses
 
 HEADS = [
@@ -159,3 +171,56 @@ def _rows(record: Record) -> list[tuple[str, ...]]:
         (str(epoch.epoch), f"{epoch.validation:.2f} %", f"{epoch.kept:,}", f"{epoch.loss:.4f}")
         for epoch in record.epochs
     ]
+
+
+GAP = 1.4
+
+
+def histogram(first: Sequence[int], most: int) -> Html:
+    """Returns bars of the first counts, on a logarithmic scale up to `most`."""
+    step = (WIDTH - LEFT - RIGHT) / len(first)
+    scale = counts([1, most])
+    bars = (
+        _bar(place, len(first), step, scale.share(count) if count else 0.0)
+        for place, count in enumerate(first)
+    )
+    middle = LEFT + (WIDTH - LEFT - RIGHT) / 2
+    return element(
+        "svg",
+        marks(scale, short),
+        join(bars),
+        element("line", x1=middle, x2=middle, y1=TOP, y2=HEIGHT - BOTTOM, class_="edge"),
+        *(
+            element(
+                "text",
+                words,
+                x=LEFT + (WIDTH - LEFT - RIGHT) * at,
+                y=HEIGHT - 8,
+                text_anchor=anchor,
+            )
+            for words, at, anchor in (
+                ("0 closed", 0, "start"),
+                ("0.5", 0.5, "middle"),
+                ("open 1", 1, "end"),
+            )
+        ),
+        viewBox=f"0 0 {WIDTH} {HEIGHT}",
+        role="img",
+        aria_label="Number of gates by value; the slider above chooses the epoch",
+        id="chart-gates",
+        data_top=TOP,
+        data_floor=HEIGHT - BOTTOM,
+        data_most=int(scale.high),
+    )
+
+
+def _bar(place: int, bins: int, step: float, share: float) -> Html:
+    top = down(share)
+    kind = "open" if place >= bins // 2 else "shut"
+    box = {
+        "x": LEFT + place * step + GAP / 2,
+        "y": top,
+        "width": step - GAP,
+        "height": HEIGHT - BOTTOM - top,
+    }
+    return element("rect", class_=kind, **box)

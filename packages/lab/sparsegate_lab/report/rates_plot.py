@@ -40,7 +40,7 @@ def _set_scales(axes: Any, comparison: Comparison) -> None:
     axes.set_ylim(low, high)
     axes.set_yticks([tick for tick in TICKS if low <= tick <= high])
     axes.set_yticklabels([f"{tick:g}" for tick in axes.get_yticks()])
-    axes.set(xscale="log", xlabel="weights kept", ylabel="test accuracy in per cent")
+    axes.set(xscale="log", xlabel="weights kept", ylabel="test accuracy in percent")
     sizes = {record.total for record in comparison.records()}
     if len(sizes) == 1:
         (total,) = sizes

@@ -8,8 +8,7 @@ from sparsegate_lab.record import Record
 from .network_view import Baseline, NetworkView
 from .page_baseline import baseline_section
 from .page_bits import bits_section
-from .page_layers import layers_section
-from .page_pictures import pictures_section
+from .page_layers import layers_section, pictures_section
 from .page_settings import settings_section
 from .page_time import time_section
 

@@ -26,7 +26,7 @@ LEAST_LOSS = 1e-5  # a loss of zero has no logarithm
 
 
 @dataclass(frozen=True)
-class Scale:
+class AxisScale:
     """A range with marks."""
 
     ticks: tuple[float | int, ...]
@@ -45,7 +45,7 @@ class Scale:
         return min(1.0, max(0.0, (self.bend(value) - low) / (high - low or 1)))
 
 
-def counts(values: Sequence[float | int]) -> Scale:
+def counts(values: Sequence[float | int]) -> AxisScale:
     """A logarithmic scale for counts, with marks at 1, 2 and 5 times powers of ten.
 
     >>> counts([12, 430]).ticks
@@ -55,10 +55,10 @@ def counts(values: Sequence[float | int]) -> Scale:
     found = _between(steps, max(1, min(values)), max(2, *values))
     if len(found) > MAX_TICKS:
         found = _between([10**power for power in range(13)], max(1, min(values)), max(2, *values))
-    return Scale(tuple(found), found[0], found[-1], lambda value: math.log10(max(1.0, value)))
+    return AxisScale(tuple(found), found[0], found[-1], lambda value: math.log10(max(1.0, value)))
 
 
-def losses(values: Sequence[float | int]) -> Scale:
+def losses(values: Sequence[float | int]) -> AxisScale:
     """A logarithmic scale for losses, with marks at 1, 2 and 5 times powers of ten.
 
     >>> losses([2.3, 0.3]).ticks
@@ -71,12 +71,12 @@ def losses(values: Sequence[float | int]) -> Scale:
     )
     if len(found) > MAX_TICKS:
         found = _between([float(f"1e{power}") for power in powers], low, high)
-    return Scale(
+    return AxisScale(
         tuple(found), found[0], found[-1], lambda value: math.log10(max(LEAST_LOSS, value))
     )
 
 
-def accuracies(values: Sequence[float | int]) -> Scale:
+def accuracies(values: Sequence[float | int]) -> AxisScale:
     """A scale for percentages on which halving the error is always the same step.
 
     >>> accuracies([97.0, 99.3]).ticks
@@ -89,7 +89,7 @@ def accuracies(values: Sequence[float | int]) -> Scale:
     if len(found) <= FEW:
         found = _fine(low, high)
     ticks = found[:: math.ceil(len(found) / MAX_TICKS)]
-    return Scale(
+    return AxisScale(
         tuple(ticks), found[0], found[-1], lambda value: -math.log10(max(0.005, 100 - value))
     )
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol, runtime_checkable
 
-from sparsegate.text_table import Row
+from sparsegate.text_table import Row, markdown
 from sparsegate_lab.record import Record
 from sparsegate_lab.study import Study, Summary
+from sparsegate_runtime.atomic import write_atomically
 
 LAYER_HEADS: Row = ("layer", "shape", "weights", "kept", "sparsity", "rate")
 STUDY_HEADS: Row = (
@@ -18,6 +23,14 @@ STUDY_HEADS: Row = (
     "minutes",
     "on",
 )
+
+
+@runtime_checkable
+class Savable(Protocol):
+    """What can be written to a JSON file."""
+
+    def save(self, path: Path) -> None:
+        """Writes it."""
 
 
 def layer_table(record: Record) -> list[Row]:
@@ -37,6 +50,28 @@ def layer_table(record: Record) -> list[Row]:
 def study_table(studies: Mapping[str, Study]) -> list[Row]:
     """Returns the header and a row for every study: means over seeds, with their spread."""
     return [STUDY_HEADS, *(_study_row(name, study) for name, study in studies.items())]
+
+
+def comma_separated(rows: Sequence[Row]) -> str:
+    """Rows as CSV.
+
+    >>> print(comma_separated([("a", "b"), ("1", "2,5")]), end="")
+    a,b
+    1,"2,5"
+    """
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
+def save_with_tables(result: Savable, rows: list[Row], out: Path) -> Path:
+    """Writes a result as OUT.json, and its table as OUT.md and OUT.csv; returns the first path."""
+    record, *tables = (out.with_name(f"{out.name}.{ending}") for ending in ("json", "md", "csv"))
+    out.parent.mkdir(parents=True, exist_ok=True)
+    result.save(record)
+    for path, text in zip(tables, (markdown(rows) + "\n", comma_separated(rows)), strict=True):
+        write_atomically(path, text.encode())
+    return record
 
 
 def _layer_row(name: str, shape: str, total: int, kept: int) -> Row:

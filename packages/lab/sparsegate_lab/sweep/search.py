@@ -31,6 +31,8 @@ from .stop_early import Curve, is_behind
 if TYPE_CHECKING:
     from optuna.study import Study
     from optuna.trial import FrozenTrial, Trial
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 
 OBJECTIVES = {"validation": "maximize", "bytes": "minimize", "weights": "minimize"}
 MISSING = "a sweep needs Optuna, which is not installed; pip install 'sparsegate-lab[sweep]'"
@@ -121,8 +123,8 @@ def open_study(name: str, storage: str, objectives: Sequence[str], seed: int) ->
         import optuna
     except ImportError as error:
         raise ValueError(MISSING) from error
-    from .journal import open_journal
     from .sampler import RepeatableSampler
+    from .search import open_journal
 
     return optuna.create_study(
         study_name=name,
@@ -286,3 +288,33 @@ def _outcome(trial: FrozenTrial) -> Outcome:
     names = ("run", "validation", "test", "kept", "total", "bytes", "seconds", "why", "machine")
     known = {name: facts[name] for name in names if facts.get(name) is not None}
     return Outcome(number=trial.number, state=state, settings=facts.get("settings", {}), **known)
+
+
+def open_journal(path: Path) -> JournalStorage:
+    """The storage in a file, which may be on a shared file system.
+
+    Args:
+        path: the file; it is made if it does not exist, with its folder.
+    """
+    path = path.resolve()  # Optuna's lock would wait for ever at a relative path
+    if path.is_dir():
+        raise ValueError(f"the storage is a file or the URL of a database, got the folder {path}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = JournalFileOpenLock(str(path))
+    if path.exists():
+        lock.acquire()
+        try:
+            _mend(path)
+        finally:
+            lock.release()
+    return JournalStorage(JournalFileBackend(str(path), lock_obj=lock))
+
+
+def _mend(path: Path) -> None:
+    """Cuts off a line that a process could not finish; what follows it would be unreadable."""
+    with path.open("rb+") as file:
+        content = file.read()
+        end = content.rfind(b"\n") + 1
+        if end < len(content):
+            file.truncate(end)
+            os.fsync(file.fileno())

@@ -44,7 +44,7 @@ def plot_sweep(result: SweepResult, path: Path) -> list[Path]:
         axes.set(
             xscale="log",
             xlabel="bytes of the .sg file",
-            ylabel="validation accuracy in per cent",
+            ylabel="validation accuracy in percent",
             title=f"{result.name}: {len(result.ended)} networks",
         )
         axes.grid(visible=True, alpha=0.3)

@@ -23,7 +23,7 @@ Batch = tuple[Float[Tensor, "part *image"], Int64[Tensor, " part"]]
 
 @dataclass(frozen=True)
 class Batches:
-    """Shuffled, augmented and normalised batches; every process takes a part of each."""
+    """Shuffled, augmented and normalized batches; every process takes a part of each."""
 
     split: Split
     """The images; if they are not on the device, a thread fetches batches in advance."""

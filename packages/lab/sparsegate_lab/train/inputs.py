@@ -1,4 +1,4 @@
-"""The images of a run: loaded to its device, normalised, and batched for training."""
+"""The images of a run: loaded to its device, normalized, and batched for training."""
 
 from __future__ import annotations
 

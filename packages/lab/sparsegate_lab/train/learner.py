@@ -147,8 +147,7 @@ class Learner:
         self.judge = SplitJudge(self.model, self.inputs)
         with self.notes.collect():
             self.optimizers = run.method.optimizers(
-                self.model,
-                Training(run.lr, run.momentum, run.weight_decay, self.steps, self.judge),
+                self.model, Training(run.lr, run.momentum, run.weight_decay, self.steps, self.judge)
             )
         self.census = Census(self.model) if gates(self.model) else None
         self.average = None if run.average is None else MovingAverage(self.model, decay=run.average)

@@ -40,7 +40,7 @@ def fresh_network(run: Run[Any], data: Dataset) -> tuple[nn.Module, int]:
         )
     if run.normalise == "imagenet" and wanted[0] != COLOURS:
         raise ValueError(
-            f"normalise imagenet is for {COLOURS} colours, {run.model} takes images of {wanted}"
+            f"normalise imagenet is for {COLOURS} colors, {run.model} takes images of {wanted}"
         )
     torch.manual_seed(fold(run.seed, "weights"))
     model = make_model(run.model, num_classes=data.num_classes)

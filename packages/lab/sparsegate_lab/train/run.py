@@ -18,7 +18,6 @@ from sparsegate_lab.record import CONTENT
 from sparsegate_runtime.checksum import without_checksum
 from sparsegate_runtime.schema import SchemaError, parse_fields
 
-from .flags import changed_flags
 from .stop import Stop
 from .teacher import Teacher
 from .weights import content_hash
@@ -88,13 +87,13 @@ class Run(Generic[AnyMethod]):
     """Train on random crops of at least this fraction of the area; 0: on whole images."""
 
     jitter: float = 0.0
-    """Change brightness, contrast and colour of training images by up to this fraction."""
+    """Change brightness, contrast and color of training images by up to this fraction."""
 
     erase: int = 0
-    """Side in pixels of a grey square that covers a part of every training image; 0: none."""
+    """Side in pixels of a gray square that covers a part of every training image; 0: none."""
 
     normalise: Literal["data", "imagenet"] = "data"
-    """Normalise by mean and deviation of the training images, or of ImageNet."""
+    """Normalize by mean and deviation of the training images, or of ImageNet."""
 
     stored_size: int = 256
     """Side in pixels of the squares in which photographs are cached."""
@@ -265,3 +264,42 @@ def _plain(value: Any) -> Any:
         name: float(each) if kind.startswith("float") and isinstance(each, int) else _plain(each)
         for name, (kind, each) in fields.items()
     }
+
+
+def changed_flags(settings: Any, usual: Any, prefix: str = "") -> list[str]:
+    """The flags that turn the usual settings of a dataclass into the given ones.
+
+    >>> @dataclasses.dataclass
+    ... class Settings:
+    ...     flip: bool = False
+    ...     only: tuple[str, ...] = ("*",)
+    >>> changed_flags(Settings(True, ("fc1.*", "fc2.*")), Settings())
+    ['--flip', '--only', 'fc1.*', 'fc2.*']
+    """
+    words: list[str] = []
+    for field in dataclasses.fields(settings):
+        value, other = getattr(settings, field.name), getattr(usual, field.name)
+        name = field.name.replace("_", "-")
+        if value == other:
+            continue
+        if dataclasses.is_dataclass(value):
+            words += changed_flags(value, other, f"{prefix}{name}.")
+        elif isinstance(value, bool):
+            words.append(f"--{prefix}{name}" if value else f"--{prefix}no-{name}")
+        else:
+            words += _flag(f"--{prefix}{name}", _words(value))
+    return words
+
+
+def _flag(name: str, values: list[str]) -> list[str]:
+    if len(values) == 1 and values[0].startswith("-"):
+        return [f"{name}={values[0]}"]  # or it would be taken for a flag
+    return [name, *values]
+
+
+def _words(value: Any) -> list[str]:
+    if isinstance(value, Mapping):
+        value = tuple(value.items())
+    if isinstance(value, tuple):
+        return [word for element in value for word in _words(element)]
+    return [str(value)]

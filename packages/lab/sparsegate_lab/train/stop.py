@@ -20,7 +20,7 @@ class Stop:
     """End training once the network has this many times fewer weights; 0: never."""
 
     drop: float = 0.0
-    """Points of validation accuracy below the baseline that are allowed then."""
+    """Largest loss of validation accuracy at that moment, in points below the baseline."""
 
     baseline: float | None = None
     """Validation accuracy in percent to compare with; that of the initial weights unless given."""

@@ -4,8 +4,7 @@ from .engines import ENGINES, Engine, Forward, write_onnx
 from .given import Flat, Given, first_tensor
 from .plot import PLOT_ENDINGS, PLOT_MISSING, plot_paths, plot_speed, save_plot
 from .provenance import machine, versions
-from .record import BASELINE, OURS, Speed, Timing
-from .table import NOISY, speed_table
+from .record import BASELINE, NOISY, OURS, Speed, Timing, speed_table
 from .timings import Outcome, timings
 
 __all__ = [

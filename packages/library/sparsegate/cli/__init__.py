@@ -2,6 +2,6 @@
 
 from sparsegate_runtime.command import main
 
-from .source import AccuracyCheck, Inputs, Source, read_network
+from .source import AccuracyCheck, ExampleInputs, Source, read_network
 
-__all__ = ["AccuracyCheck", "Inputs", "Source", "main", "read_network"]
+__all__ = ["AccuracyCheck", "ExampleInputs", "Source", "main", "read_network"]

@@ -32,7 +32,7 @@ class Parser(argparse.ArgumentParser):
 
     def add_model(self) -> None:
         """Adds --model."""
-        about = "name of the model; a run knows its own, and a file's is found by its tensors"
+        about = "name of the model (default: the run's own, or the one whose tensors fit the file)"
         self.add_argument("--model", metavar="NAME", help=about)
 
     def parse(self, argv: Sequence[str]) -> argparse.Namespace:

@@ -62,7 +62,7 @@ def _parser() -> Parser:
         type=Path,
         metavar="TARGET",
         help="the file to write: NAME.sparse.safetensors, which any safetensors reader opens, "
-        "NAME.sg, which is smaller, or of an ONNX file NAME.sgn, which runs without PyTorch",
+        "NAME.sg, which is smaller, or, from an ONNX file, NAME.sgn, which runs without PyTorch",
     )
     parser.add_argument(
         "--bits",

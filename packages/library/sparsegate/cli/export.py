@@ -21,11 +21,11 @@ from sparsegate_runtime.registry import Registry
 from .arguments import SOURCE, Parser
 from .python_model import ABOUT as PYTHON
 from .python_model import open_python
-from .source import Inputs, known_model, open_source
+from .source import ExampleInputs, known_model, open_source
 
 ABOUT = (
     "Writes a network for programs without PyTorch: C code, an ONNX file with sparse weights, or "
-    "an HTML page that runs it on what a person draws, on pictures, or on numbers."
+    "an HTML page that runs it on drawings, pictures or numbers."
 )
 
 EXPORTS: Registry[Mapping[Dtype, Exporter]] = Registry(
@@ -58,11 +58,7 @@ def main(argv: Sequence[str]) -> None:
     settings = _settings(options)
     try:
         written = exporters[options.dtype](
-            model,
-            options.target,
-            example=inputs.examples,
-            normalise=inputs.normalise,
-            **settings,
+            model, options.target, example=inputs.examples, normalise=inputs.normalise, **settings
         )
     except ValueError as why:
         if options.to != "web" or options.target.suffix != ".html":
@@ -79,11 +75,11 @@ def _show(written: ExportResult) -> None:
     print(written.command)
 
 
-def _page(model: nn.Module, target: Path, inputs: Inputs, why: ValueError) -> ExportResult:
+def _page(model: nn.Module, target: Path, inputs: ExampleInputs, why: ValueError) -> ExportResult:
     """A page by the engine, for a network that the page with the drawing pad cannot run."""
     example = inputs.examples[:1]
     written = to_web_page(model, target, example=example, normalise=inputs.normalise)
-    print(f"the page takes files in place of drawings: {why}")
+    print(f"the page takes files, not drawings: {why}")
     return written
 
 
@@ -137,7 +133,10 @@ def _loaded(path: Path) -> Tensor:
 def _parser() -> Parser:
     parser = Parser("export", ABOUT)
     parser.add_argument(
-        "source", type=Path, metavar="SOURCE", help=f"{SOURCE}; for --to web also {PYTHON}"
+        "source",
+        type=Path,
+        metavar="SOURCE",
+        help=f"{SOURCE}; for --to c and --to web also {PYTHON}",
     )
     parser.add_argument(
         "target",
@@ -163,7 +162,7 @@ def _parser() -> Parser:
         "--calibrate",
         type=Path,
         metavar="FILE.npy",
-        help="with --dtype int8: typical inputs that the scales are chosen by "
+        help="with --dtype int8: typical inputs, by which the scales are chosen "
         "(default: some hundred inputs of --data)",
     )
     parser.add_argument(
@@ -176,7 +175,7 @@ def _parser() -> Parser:
     parser.add_model()
     parser.add_argument(
         "--data",
-        help="the data that the network was trained on, for normalisation and int8 scales "
+        help="the data that the network was trained on, for normalization and int8 scales "
         "(default: the run's own; mnist for a file without a run)",
     )
     return parser

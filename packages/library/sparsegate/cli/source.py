@@ -43,11 +43,11 @@ class AccuracyCheck(abc.ABC):
 
 
 @dataclass(frozen=True)
-class Inputs:
+class ExampleInputs:
     """Inputs of the kind that a network was trained on."""
 
     examples: Tensor
-    """Some hundred normalised inputs."""
+    """Some hundred normalized inputs."""
     normalise: Normalise
     """How bytes become these inputs."""
 
@@ -66,7 +66,7 @@ class Source:
     """The shape of one input, without the batch dimension."""
     why_no_model: str = ""
     """Why there is no model."""
-    inputs: Callable[[], Inputs] | None = None
+    inputs: Callable[[], ExampleInputs] | None = None
     """Loads inputs from the network's data."""
     check: Callable[[], AccuracyCheck] | None = None
     """Loads the data to measure accuracy with; None if nobody knows how it was trained."""

@@ -10,10 +10,12 @@ import numpy as np
 from sparsegate_runtime.engine import Function
 from sparsegate_runtime.engine import network as n
 
-from .reading import Operation, Reading, Rule, Value
+from .reading import OnnxOperation, OnnxReading, Rule, Value
 
 
-def _map(made: Reading, read: n.Node, function: Function, x: float = 0.0, y: float = 0.0) -> n.Node:
+def _map(
+    made: OnnxReading, read: n.Node, function: Function, x: float = 0.0, y: float = 0.0
+) -> n.Node:
     return made.add(n.Map(inputs=(read,), shape=read.shape, function=function, x=x, y=y))
 
 
@@ -22,14 +24,14 @@ def _plain(function: Function) -> Rule:
 
 
 def _with_slope(function: Function, other: float) -> Rule:
-    def rule(made: Reading, operation: Operation) -> Value:
+    def rule(made: OnnxReading, operation: OnnxOperation) -> Value:
         return _map(made, made.node(operation), function, float(operation.get("alpha", other)))
 
     return rule
 
 
 def _binary(function: Function) -> Rule:
-    def rule(made: Reading, operation: Operation) -> Value:
+    def rule(made: OnnxReading, operation: OnnxOperation) -> Value:
         one, other = made.node(operation, 0), made.node(operation, 1)
         shape = np.broadcast_shapes(one.shape, other.shape)
         return made.add(n.Map(inputs=(one, other), shape=shape, function=function))
@@ -37,13 +39,13 @@ def _binary(function: Function) -> Rule:
     return rule
 
 
-def _hard_sigmoid(made: Reading, operation: Operation) -> Value:
+def _hard_sigmoid(made: OnnxReading, operation: OnnxOperation) -> Value:
     slope, start = (float(operation.get(name, x)) for name, x in (("alpha", 0.2), ("beta", 0.5)))
     line = _map(made, made.node(operation), Function.AFFINE, slope, start)
     return _map(made, line, Function.CLAMP, 0.0, 1.0)
 
 
-def _clip(made: Reading, operation: Operation) -> Value:
+def _clip(made: OnnxReading, operation: OnnxOperation) -> Value:
     bounds = []
     for index, name, other in ((1, "min", -math.inf), (2, "max", math.inf)):
         given = operation.get(name, made.array(operation, index))
@@ -51,12 +53,12 @@ def _clip(made: Reading, operation: Operation) -> Value:
     return _map(made, made.node(operation), Function.CLAMP, *bounds)
 
 
-def _gelu(made: Reading, operation: Operation) -> Value:
+def _gelu(made: OnnxReading, operation: OnnxOperation) -> Value:
     is_tanh = operation.get("approximate", b"none") in (b"tanh", "tanh")
     return _map(made, made.node(operation), Function.GELU_TANH if is_tanh else Function.GELU)
 
 
-def _power(made: Reading, operation: Operation) -> Value:
+def _power(made: OnnxReading, operation: OnnxOperation) -> Value:
     exponent = made.array(operation, 1)
     if exponent is None or exponent.size != 1:
         raise operation.refused("its exponent is not one number")
@@ -67,7 +69,7 @@ def _power(made: Reading, operation: Operation) -> Value:
 
 
 def _softmax(log: bool) -> Rule:
-    def rule(made: Reading, operation: Operation) -> Value:
+    def rule(made: OnnxReading, operation: OnnxOperation) -> Value:
         read = made.node(operation)
         dim = int(operation.get("axis", -1)) % len(read.shape)
         return made.add(n.Softmax(inputs=(read,), shape=read.shape, dimension=dim, log=log))
@@ -75,7 +77,7 @@ def _softmax(log: bool) -> Rule:
     return rule
 
 
-def _layer_norm(made: Reading, operation: Operation) -> Value:
+def _layer_norm(made: OnnxReading, operation: OnnxOperation) -> Value:
     read = made.node(operation)
     axis = int(operation.get("axis", -1)) % len(read.shape)
     size = math.prod(read.shape[axis:])
@@ -90,7 +92,7 @@ def _layer_norm(made: Reading, operation: Operation) -> Value:
 
 
 def _reduce(function: str) -> Rule:
-    def rule(made: Reading, operation: Operation) -> Value:
+    def rule(made: OnnxReading, operation: OnnxOperation) -> Value:
         read = made.node(operation)
         rank = len(read.shape)
         given = made.numbers(operation, 1, "axes")
@@ -107,7 +109,7 @@ def _reduce(function: str) -> Rule:
 # -- moves --------------------------------------------------------------------------------------
 
 
-def _reshape(made: Reading, operation: Operation) -> Value:
+def _reshape(made: OnnxReading, operation: OnnxOperation) -> Value:
     read = made.node(operation)
     given = made.numbers(operation, 1, "shape")
     if given is None:
@@ -122,19 +124,19 @@ def _reshape(made: Reading, operation: Operation) -> Value:
     return _same_count(made, operation, read, shape)
 
 
-def _same_count(made: Reading, operation: Operation, read: n.Node, shape: Any) -> n.Node:
+def _same_count(made: OnnxReading, operation: OnnxOperation, read: n.Node, shape: Any) -> n.Node:
     if math.prod(shape) != math.prod(read.shape):
         raise operation.refused(f"{tuple(shape)} has another number of elements than {read.shape}")
     return made.reshape(read, shape)
 
 
-def _flatten(made: Reading, operation: Operation) -> Value:
+def _flatten(made: OnnxReading, operation: OnnxOperation) -> Value:
     read, axis = made.node(operation), int(operation.get("axis", 1))
     axis = axis + len(read.shape) if axis < 0 else axis
     return made.reshape(read, (math.prod(read.shape[:axis]), math.prod(read.shape[axis:])))
 
 
-def _squeeze(made: Reading, operation: Operation) -> Value:
+def _squeeze(made: OnnxReading, operation: OnnxOperation) -> Value:
     read = made.node(operation)
     given = made.numbers(operation, 1, "axes")
     ones = [dim for dim, size in enumerate(read.shape) if size == 1]
@@ -143,7 +145,7 @@ def _squeeze(made: Reading, operation: Operation) -> Value:
     return _same_count(made, operation, read, shape)
 
 
-def _unsqueeze(made: Reading, operation: Operation) -> Value:
+def _unsqueeze(made: OnnxReading, operation: OnnxOperation) -> Value:
     read = made.node(operation)
     given = made.numbers(operation, 1, "axes") or []
     rank = len(read.shape) + len(given)
@@ -152,7 +154,7 @@ def _unsqueeze(made: Reading, operation: Operation) -> Value:
     return made.reshape(read, [1 if dim in new else next(sizes) for dim in range(rank)])
 
 
-def _transpose(made: Reading, operation: Operation) -> Value:
+def _transpose(made: OnnxReading, operation: OnnxOperation) -> Value:
     read = made.node(operation)
     rank = len(read.shape)
     order = [int(one) for one in operation.get("perm") or range(rank)[::-1]]
@@ -161,7 +163,7 @@ def _transpose(made: Reading, operation: Operation) -> Value:
     return made.permute(read, order)
 
 
-def _concat(made: Reading, operation: Operation) -> Value:
+def _concat(made: OnnxReading, operation: OnnxOperation) -> Value:
     reads = tuple(made.node(operation, index) for index in range(len(operation.inputs)))
     dim = int(operation.get("axis", 0)) % len(reads[0].shape)
     shape = list(reads[0].shape)
@@ -169,7 +171,7 @@ def _concat(made: Reading, operation: Operation) -> Value:
     return made.add(n.Join(inputs=reads, shape=tuple(shape), dimension=dim))
 
 
-def _pad(made: Reading, operation: Operation) -> Value:
+def _pad(made: OnnxReading, operation: OnnxOperation) -> Value:
     read = made.node(operation)
     given = made.numbers(operation, 1, "pads")
     rank = len(read.shape)
@@ -183,7 +185,7 @@ def _pad(made: Reading, operation: Operation) -> Value:
     return made.add(n.Pad(inputs=(read,), shape=shape, sides=sides, value=float(filler)))
 
 
-def _slice(made: Reading, operation: Operation) -> Value:
+def _slice(made: OnnxReading, operation: OnnxOperation) -> Value:
     read = made.node(operation)
     starts, ends = (made.numbers(operation, 1, "starts"), made.numbers(operation, 2, "ends"))
     if starts is None or ends is None:
@@ -194,7 +196,7 @@ def _slice(made: Reading, operation: Operation) -> Value:
         dim = axis % len(read.shape)
         places = range(read.shape[dim])[slice(start, end, step)]
         if step < 1 or not len(places):
-            raise operation.refused("it goes backwards, or chooses nothing")
+            raise operation.refused("its step is negative, or it selects nothing")
         if len(places) == read.shape[dim]:
             continue
         shape = tuple(len(places) if d == dim else size for d, size in enumerate(read.shape))
@@ -204,7 +206,7 @@ def _slice(made: Reading, operation: Operation) -> Value:
     return read
 
 
-def _expand(made: Reading, operation: Operation) -> Value:
+def _expand(made: OnnxReading, operation: OnnxOperation) -> Value:
     read, given = made.node(operation), made.numbers(operation, 1, "shape")
     shape = np.broadcast_shapes(read.shape, tuple(given or ()))
     if shape == read.shape:
@@ -212,11 +214,11 @@ def _expand(made: Reading, operation: Operation) -> Value:
     return made.add(n.Expand(inputs=(read,), shape=shape))
 
 
-def _same(made: Reading, operation: Operation) -> Value:
+def _same(made: OnnxReading, operation: OnnxOperation) -> Value:
     return made.node(operation)
 
 
-def _cast(made: Reading, operation: Operation) -> Value:
+def _cast(made: OnnxReading, operation: OnnxOperation) -> Value:
     if operation.get("to") != 1:
         raise operation.refused("the engine computes in float32 only")
     return made.node(operation)

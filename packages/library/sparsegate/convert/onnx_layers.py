@@ -10,14 +10,14 @@ import numpy as np
 from sparsegate_runtime.engine import Function
 from sparsegate_runtime.engine import network as n
 
-from .reading import Operation, Reading, Rule, Value
+from .reading import OnnxOperation, OnnxReading, Rule, Value
 
 
 def _images(shape: tuple[int, ...]) -> tuple[int, ...]:
     return shape if len(shape) == 4 else (*shape[:2], 1, *shape[2:])
 
 
-def _both(operation: Operation, name: str, dims: int, other: int) -> tuple[int, int]:
+def _both(operation: OnnxOperation, name: str, dims: int, other: int) -> tuple[int, int]:
     """A setting for lines and pixels; images of one dimension have one line."""
     given = [int(one) for one in operation.get(name) or [other] * dims]
     if len(given) != dims:
@@ -25,14 +25,14 @@ def _both(operation: Operation, name: str, dims: int, other: int) -> tuple[int, 
     return (given[0], given[1]) if dims == 2 else (other, given[0])
 
 
-def _dims(operation: Operation, read: n.Node) -> int:
+def _dims(operation: OnnxOperation, read: n.Node) -> int:
     if len(read.shape) not in (3, 4):
         raise operation.refused(f"it reads {len(read.shape)} dimensions; expected 3 or 4")
     return len(read.shape) - 2
 
 
 def _sides(
-    operation: Operation,
+    operation: OnnxOperation,
     size: tuple[int, ...],
     taps: tuple[int, int],
     stride: tuple[int, int],
@@ -60,7 +60,7 @@ def _window(size: int, sides: tuple[int, int], taps: int, stride: int, gap: int)
     return (size + sum(sides) - gap * (taps - 1) - 1) // stride + 1
 
 
-def _conv(made: Reading, operation: Operation) -> Value:
+def _conv(made: OnnxReading, operation: OnnxOperation) -> Value:
     read, weight = made.node(operation), made.array(operation, 1)
     dims = _dims(operation, read)
     if weight is None or weight.ndim != dims + 2:
@@ -91,17 +91,17 @@ def _conv(made: Reading, operation: Operation) -> Value:
     return _as_read(made, made.add(out), dims)
 
 
-def _bias(made: Reading, operation: Operation) -> Any:
+def _bias(made: OnnxReading, operation: OnnxOperation) -> Any:
     bias = made.array(operation, 2)
     return None if bias is None else np.ascontiguousarray(bias, np.float32).reshape(-1)
 
 
-def _as_read(made: Reading, node: n.Node, dims: int) -> n.Node:
+def _as_read(made: OnnxReading, node: n.Node, dims: int) -> n.Node:
     """Images of one dimension have no lines again."""
     return node if dims == 2 else made.reshape(node, (*node.shape[:2], node.shape[3]))
 
 
-def _transposed(made: Reading, operation: Operation) -> Value:
+def _transposed(made: OnnxReading, operation: OnnxOperation) -> Value:
     read, weight = made.node(operation), made.array(operation, 1)
     dims = _dims(operation, read)
     if weight is None or weight.ndim != dims + 2:
@@ -139,10 +139,12 @@ def _transposed(made: Reading, operation: Operation) -> Value:
     return _as_read(made, made.add(out), dims)
 
 
-def _gemm(made: Reading, operation: Operation) -> Value:
+def _gemm(made: OnnxReading, operation: OnnxOperation) -> Value:
     weight = made.array(operation, 1)
     if weight is None or operation.get("transA", 0) or operation.get("alpha", 1.0) != 1.0:
-        raise operation.refused("expected a matrix that is not scaled, and an input as it is")
+        raise operation.refused(
+            "expected a constant matrix, alpha 1, and an input that is not transposed"
+        )
     matrix = weight if operation.get("transB", 0) else weight.T
     bias = made.array(operation, 2)
     if bias is not None:
@@ -150,7 +152,7 @@ def _gemm(made: Reading, operation: Operation) -> Value:
     return linear(made, operation, matrix, bias)
 
 
-def linear(made: Reading, operation: Operation, matrix: Any, bias: Any) -> n.Node:
+def linear(made: OnnxReading, operation: OnnxOperation, matrix: Any, bias: Any) -> n.Node:
     """A matrix times the last dimension of the first input."""
     read = made.node(operation)
     if matrix.ndim != 2 or not read.shape or read.shape[-1] != matrix.shape[1]:
@@ -165,7 +167,7 @@ def linear(made: Reading, operation: Operation, matrix: Any, bias: Any) -> n.Nod
     return made.add(out)
 
 
-def _matmul(made: Reading, operation: Operation) -> Value:
+def _matmul(made: OnnxReading, operation: OnnxOperation) -> Value:
     one, other = made.value(operation, 0), made.value(operation, 1)
     if not isinstance(other, n.Node) and other is not None and other.ndim == 2:
         return linear(made, operation, other.T, None)
@@ -177,7 +179,7 @@ def _matmul(made: Reading, operation: Operation) -> Value:
 
 
 def _pool(largest: bool) -> Rule:
-    def rule(made: Reading, operation: Operation) -> Value:
+    def rule(made: OnnxReading, operation: OnnxOperation) -> Value:
         read = made.node(operation)
         dims = _dims(operation, read)
         source = _images(read.shape)
@@ -206,7 +208,7 @@ def _pool(largest: bool) -> Rule:
 
 
 def _global_pool(function: str) -> Rule:
-    def rule(made: Reading, operation: Operation) -> Value:
+    def rule(made: OnnxReading, operation: OnnxOperation) -> Value:
         read = made.node(operation)
         over = tuple(range(2, len(read.shape)))
         shape = (*read.shape[:2], *(1 for _ in over))
@@ -215,7 +217,7 @@ def _global_pool(function: str) -> Rule:
     return rule
 
 
-def _batch_norm(made: Reading, operation: Operation) -> Value:
+def _batch_norm(made: OnnxReading, operation: OnnxOperation) -> Value:
     read = made.node(operation)
     arrays = [made.array(operation, index) for index in range(1, 5)]
     scale, bias, mean, variance = (np.asarray(one, np.float64) for one in arrays)
@@ -228,7 +230,7 @@ def _batch_norm(made: Reading, operation: Operation) -> Value:
     return value
 
 
-def _embedding(made: Reading, operation: Operation) -> Value:
+def _embedding(made: OnnxReading, operation: OnnxOperation) -> Value:
     table, ids = made.array(operation, 0), made.node(operation, 1)
     is_ids = isinstance(ids, n.Input) and ids.kind == "int64"
     if table is None or table.ndim != 2 or operation.get("axis", 0) or not is_ids:
@@ -238,12 +240,12 @@ def _embedding(made: Reading, operation: Operation) -> Value:
     return made.add(n.Embedding(inputs=(ids,), shape=shape, table=rows, name=operation.inputs[0]))
 
 
-def _resize(made: Reading, operation: Operation) -> Value:
+def _resize(made: OnnxReading, operation: OnnxOperation) -> Value:
     read = made.node(operation)
     dims = _dims(operation, read)
     target = _target(made, operation, read)
     if tuple(target[:2]) != read.shape[:2]:
-        raise operation.refused("it resizes images or channels")
+        raise operation.refused("it resizes the batch or the channels")
     axes = [
         _sources(operation, size, wanted)
         for size, wanted in zip(_images(read.shape)[2:], _images(tuple(target))[2:], strict=True)
@@ -257,7 +259,7 @@ def _resize(made: Reading, operation: Operation) -> Value:
     return _as_read(made, made.add(out), dims)
 
 
-def _target(made: Reading, operation: Operation, read: n.Node) -> list[int]:
+def _target(made: OnnxReading, operation: OnnxOperation, read: n.Node) -> list[int]:
     """The shape of a resized tensor, from sizes or from scales."""
     sizes, scales = made.array(operation, 3), made.array(operation, 2)
     if sizes is not None and sizes.size == len(read.shape):
@@ -268,7 +270,7 @@ def _target(made: Reading, operation: Operation, read: n.Node) -> list[int]:
     return [math.floor(size * scale) for size, scale in pairs]
 
 
-def _sources(operation: Operation, size: int, wanted: int) -> Any:
+def _sources(operation: OnnxOperation, size: int, wanted: int) -> Any:
     """The two source positions of every output position, and the weight of the second."""
     words = {
         name: one.decode() if isinstance(one, bytes) else one

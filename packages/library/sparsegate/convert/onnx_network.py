@@ -14,7 +14,7 @@ from sparsegate_runtime.engine import network as n
 from sparsegate_runtime.network_file import Capture, DiffersError, Symbol, sketch_of, write
 
 from . import onnx_elements, onnx_layers
-from .reading import Operation, Reading, Value
+from .reading import OnnxOperation, OnnxReading, Value
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, ValueInfoProto
@@ -99,7 +99,7 @@ def _is_any_batch(given: ValueInfoProto) -> bool:
 
 def _network(model: ModelProto, weights: dict[str, NDArray[Any]], batch: int) -> n.Network:
     """The engine's network for one size of the batch."""
-    made = Reading(dict(weights))
+    made = OnnxReading(dict(weights))
     for index, given in enumerate(_inputs(model.graph, weights)):
         made.values[given.name] = made.add(_input(given, index, batch))
     for node in model.graph.node:
@@ -108,22 +108,11 @@ def _network(model: ModelProto, weights: dict[str, NDArray[Any]], batch: int) ->
     if missing:
         raise ValueError(f"nothing computes its output {missing[0]}")
     outputs = tuple(_as_node(made, made.values[one.name]) for one in model.graph.output)
-    return n.Network(_needed(made.made, outputs), outputs)
+    return n.Network(n.needed(made.made, outputs), outputs)
 
 
-def _as_node(made: Reading, value: Value) -> n.Node:
+def _as_node(made: OnnxReading, value: Value) -> n.Node:
     return value if isinstance(value, n.Node) else made.constant(value)
-
-
-def _needed(nodes: list[n.Node], outputs: tuple[n.Node, ...]) -> tuple[n.Node, ...]:
-    wanted: set[n.Node] = set()
-    todo = list(outputs)
-    while todo:
-        node = todo.pop()
-        if node not in wanted:
-            wanted.add(node)
-            todo += node.inputs
-    return tuple(one for one in nodes if one in wanted or isinstance(one, n.Input))
 
 
 def _input(given: ValueInfoProto, index: int, batch: int) -> n.Input:
@@ -143,12 +132,12 @@ def _input(given: ValueInfoProto, index: int, batch: int) -> n.Input:
     return n.Input(shape=tuple(shape), index=index, kind=kind, name=given.name)
 
 
-def _read(made: Reading, model: ModelProto, node: Any) -> None:
+def _read(made: OnnxReading, model: ModelProto, node: Any) -> None:
     """Reads one operation; computes it now if all that it reads is constant."""
     from onnx import helper
 
     attributes = {one.name: helper.get_attribute_value(one) for one in node.attribute}
-    operation = Operation(
+    operation = OnnxOperation(
         node.op_type, node.name, tuple(node.input), tuple(node.output), attributes
     )
     given = [made.values.get(name) for name in operation.inputs if name]
@@ -166,7 +155,7 @@ def _read(made: Reading, model: ModelProto, node: Any) -> None:
         raise operation.refused("the engine does not have it")
 
 
-def _computed(model: ModelProto, node: Any, made: Reading) -> list[NDArray[Any]]:
+def _computed(model: ModelProto, node: Any, made: OnnxReading) -> list[NDArray[Any]]:
     """The results of an operation that reads constants only."""
     from onnx import helper
     from onnx.reference import ReferenceEvaluator
@@ -180,7 +169,7 @@ def _computed(model: ModelProto, node: Any, made: Reading) -> list[NDArray[Any]]
     return [np.asarray(one) for one in found]
 
 
-def _split(made: Reading, operation: Operation) -> None:
+def _split(made: OnnxReading, operation: OnnxOperation) -> None:
     """The parts of a tensor along a dimension."""
     read = made.node(operation)
     dim = int(operation.get("axis", 0)) % len(read.shape)

@@ -15,7 +15,7 @@ Value: TypeAlias = n.Node | NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Operation:
+class OnnxOperation:
     """A node of ONNX, with its attributes by name."""
 
     kind: str
@@ -35,7 +35,7 @@ class Operation:
 
 
 @dataclass(eq=False)
-class Reading:
+class OnnxReading:
     """The values of a graph as far as it has been read."""
 
     values: dict[str, Value]
@@ -47,7 +47,7 @@ class Reading:
         self.made.append(node)
         return node
 
-    def value(self, operation: Operation, index: int) -> Value | None:
+    def value(self, operation: OnnxOperation, index: int) -> Value | None:
         """An input; None if it is left out."""
         if index >= len(operation.inputs) or not operation.inputs[index]:
             return None
@@ -56,21 +56,21 @@ class Reading:
             raise operation.refused(f"nothing computes its input {name}")
         return self.values[name]
 
-    def array(self, operation: Operation, index: int) -> NDArray[Any] | None:
+    def array(self, operation: OnnxOperation, index: int) -> NDArray[Any] | None:
         """A constant input; None if it is left out."""
         found = self.value(operation, index)
         if isinstance(found, n.Node):
             raise operation.refused(f"its input {operation.inputs[index]} is not a constant")
         return found
 
-    def numbers(self, operation: Operation, index: int, attribute: str) -> list[int] | None:
+    def numbers(self, operation: OnnxOperation, index: int, attribute: str) -> list[int] | None:
         """Integers, which older files have in an attribute."""
         if attribute in operation.attributes:
             return [int(one) for one in np.atleast_1d(operation.attributes[attribute])]
         found = self.array(operation, index)
         return None if found is None else [int(one) for one in found.reshape(-1)]
 
-    def node(self, operation: Operation, index: int = 0) -> n.Node:
+    def node(self, operation: OnnxOperation, index: int = 0) -> n.Node:
         """An input as a node."""
         found = self.value(operation, index)
         if found is None:
@@ -94,4 +94,4 @@ class Reading:
         return self.add(n.Permute(inputs=(node,), shape=shape, dimensions=tuple(order)))
 
 
-Rule: TypeAlias = Callable[[Reading, Operation], Value]
+Rule: TypeAlias = Callable[[OnnxReading, OnnxOperation], Value]

@@ -13,7 +13,7 @@ Bytes = Callable[[n.Node], int]
 
 
 @dataclass(frozen=True)
-class Place:
+class Address:
     """Where the first element of a tensor lies."""
 
     memory: str
@@ -26,7 +26,7 @@ class Place:
 class Arena:
     """The places of all tensors and of scratch memory, and the size of the arena."""
 
-    places: Mapping[n.Node, Place]
+    places: Mapping[n.Node, Address]
     views: frozenset[n.Node]
     """Tensors whose elements lie in another one already."""
     scratch: Mapping[n.Node, int]
@@ -34,7 +34,7 @@ class Arena:
 
 
 @dataclass(eq=False)
-class Block:
+class ArenaBlock:
     """Bytes that are used from one step to another."""
 
     size: int
@@ -44,10 +44,7 @@ class Block:
 
 
 def plan(
-    network: n.Network,
-    fixed: Mapping[n.Node, str],
-    width: Bytes,
-    scratch: Mapping[n.Node, int],
+    network: n.Network, fixed: Mapping[n.Node, str], width: Bytes, scratch: Mapping[n.Node, int]
 ) -> Arena:
     """Plans the memory of a network whose nodes run in order.
 
@@ -61,7 +58,7 @@ def plan(
     owners = _owners(network, fixed, width)
     blocks = _blocks(network, owners, fixed, width)
     extra = {
-        node: Block(scratch[node], at, at)
+        node: ArenaBlock(scratch[node], at, at)
         for at, node in enumerate(network.nodes)
         if scratch.get(node)
     }
@@ -69,9 +66,9 @@ def plan(
     places = {}
     for node, (owner, offset) in owners.items():
         if owner in fixed:
-            places[node] = Place(fixed[owner], offset)
+            places[node] = Address(fixed[owner], offset)
         else:
-            places[node] = Place("arena", blocks[owner].offset + offset * width(node))
+            places[node] = Address("arena", blocks[owner].offset + offset * width(node))
     views = frozenset(node for node in owners if _view(node, owners) is not None)
     return Arena(places, views, {node: block.offset for node, block in extra.items()}, size)
 
@@ -81,13 +78,13 @@ def _blocks(
     owners: Mapping[n.Node, tuple[n.Node, int]],
     fixed: Mapping[n.Node, str],
     width: Bytes,
-) -> dict[n.Node, Block]:
+) -> dict[n.Node, ArenaBlock]:
     """The bytes of each tensor in the arena, from the step that writes it to the last reader."""
-    blocks: dict[n.Node, Block] = {}
+    blocks: dict[n.Node, ArenaBlock] = {}
     for at, node in enumerate(network.nodes):
         owner = owners[node][0]
         if owner not in fixed and owner not in blocks:
-            blocks[owner] = Block(prod(owner.shape) * width(owner), at, at)
+            blocks[owner] = ArenaBlock(prod(owner.shape) * width(owner), at, at)
         for used in (node, *node.inputs):
             if (block := blocks.get(owners[used][0])) is not None:
                 block.last = max(block.last, at)
@@ -97,14 +94,14 @@ def _blocks(
     return blocks
 
 
-def placed(blocks: Sequence[Block]) -> int:
+def placed(blocks: Sequence[ArenaBlock]) -> int:
     """Gives blocks their offsets, the largest first; returns the size of the arena.
 
-    >>> blocks = [Block(40, 0, 1), Block(20, 1, 2), Block(38, 2, 3)]
+    >>> blocks = [ArenaBlock(40, 0, 1), ArenaBlock(20, 1, 2), ArenaBlock(38, 2, 3)]
     >>> placed(blocks), [block.offset for block in blocks]
     (60, [0, 40, 0])
     """
-    done: list[Block] = []
+    done: list[ArenaBlock] = []
     for block in sorted(blocks, key=lambda one: (-one.size, one.first)):
         at = 0
         for other in sorted(done, key=lambda one: one.offset):

@@ -15,14 +15,13 @@ from sparsegate_runtime.version import VERSION
 from . import layers, maps, moves, reductions
 from .arena import Arena, plan
 from .moves import as_int8
-from .nodes import Layer, Prepared, Recurrent, Scale, ToFloat, ToInt8
-from .templates import HEADER, SOURCE
+from .nodes import FusedLayer, Prepared, StatefulRecurrent, TensorScale, ToFloat, ToInt8
 from .writer import Emitter, Writer, c_type, width
 
 EMITTERS: dict[type[n.Node], Emitter] = {
-    Layer: layers.layer,
+    FusedLayer: layers.layer,
     n.TransposedConv: layers.transposed,
-    Recurrent: layers.recurrent,
+    StatefulRecurrent: layers.recurrent,
     n.Map: maps.function,
     n.Reshape: moves.copy,
     n.Permute: moves.copy,
@@ -134,11 +133,11 @@ def _named(word: str, index: int, count: int) -> str:
     return word if count == 1 else f"{word}{index}"
 
 
-def _scratch(node: n.Node, scales: Mapping[n.Node, Scale]) -> int:
+def _scratch(node: n.Node, scales: Mapping[n.Node, TensorScale]) -> int:
     """Bytes that a step uses in addition to its tensors."""
-    if isinstance(node, Layer) and isinstance(node.core, n.Conv):
+    if isinstance(node, FusedLayer) and isinstance(node.core, n.Conv):
         return layers.conv_scratch(node, scales.get(node.inputs[0]))
-    if isinstance(node, Recurrent):
+    if isinstance(node, StatefulRecurrent):
         return 8 * int(node.weight[0].shape[0])
     return 4 * node.inputs[1].shape[2] if isinstance(node, n.Attention) else 0
 
@@ -162,7 +161,7 @@ def _step(writer: Writer, node: n.Node) -> str:
     lines = EMITTERS[type(node)](writer, node)
     about = f" {node.name}" if node.name else ""
     shape = " x ".join(map(str, node.shape))
-    kind = type(node.core).__name__ if isinstance(node, Layer) else type(node).__name__
+    kind = type(node.core).__name__ if isinstance(node, FusedLayer) else type(node).__name__
     title = f"/* {kind}{about.replace('*/', '')}: {shape} */"
     return "\n".join(f"    {line}" for line in [title, "{", *(f"    {one}" for one in lines), "}"])
 
@@ -213,3 +212,61 @@ def _shapes(nodes: tuple[n.Node, ...], word: str) -> str:
         f"{_named(word, index, len(nodes))}: {' x '.join(map(str, node.shape))}"
         for index, node in enumerate(nodes)
     )
+
+
+# The parts of a C file that are the same for every network. NAME and PREFIX stand for its name;
+# words between @ are replaced.
+HEADER = """/* @weights@ weights in @kinds@. Written by sparsegate @version@. */
+#ifndef PREFIX_H
+#define PREFIX_H
+
+#include <stdint.h>
+
+@sizes@
+#define PREFIX_ARENA @arena@
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Memory takes
+ *   flash: @flash@ bytes of weights and tables, and the code;
+ *   RAM:   @ram@ bytes, which NAME_arena is, and the inputs and outputs of the caller.
+ */
+typedef union {
+    uint64_t alignment;
+    unsigned char bytes[PREFIX_ARENA];
+} NAME_arena;
+
+/* Computes the outputs of one input.
+ *   @inputs@
+ *   @outputs@
+ * It writes to the outputs and the arena only, whose bytes mean nothing between two calls. The
+ * arena, inputs and outputs must not overlap. Threads may call it at once, each with an arena.
+ */
+void NAME_run(NAME_arena *arena, @parameters@);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
+"""
+
+SOURCE = """#include "@include@"
+
+#include <math.h>
+#include <stdint.h>
+
+typedef @row_count@ row_count;
+
+@functions@
+
+@data@
+
+void NAME_run(NAME_arena *arena, @parameters@)
+{
+    unsigned char *memory = arena->bytes;
+    (void)memory; /* a network of one layer needs none */
+@steps@
+}
+"""

@@ -10,7 +10,7 @@ from dataclasses import replace
 from sparsegate_runtime.engine import Function
 from sparsegate_runtime.engine import network as n
 
-from .nodes import Layer, in_order, with_inputs
+from .nodes import FusedLayer, in_order, with_inputs
 
 Rewrite = Callable[[n.Node], n.Node]
 
@@ -18,7 +18,7 @@ BOUNDS = {Function.RELU: (0.0, math.inf), Function.RELU6: (0.0, 6.0)}
 
 
 def fused(network: n.Network) -> n.Network:
-    """The same network with layers of the kind `Layer`."""
+    """The same network with layers of the kind `FusedLayer`."""
     for rewrite in (_function_first, _same_reshape):
         network = rewritten(network, rewrite)
     network = rewritten(network, _as_layer)
@@ -81,7 +81,7 @@ def _same_reshape(node: n.Node) -> n.Node:
 
 def _as_layer(node: n.Node) -> n.Node:
     if isinstance(node, n.Linear | n.Conv):
-        return Layer(inputs=node.inputs, shape=node.shape, name=node.name, core=node)
+        return FusedLayer(inputs=node.inputs, shape=node.shape, name=node.name, core=node)
     return node
 
 
@@ -90,7 +90,7 @@ def _into_layer(node: n.Node, readers: Counter[n.Node]) -> n.Node:
     if not isinstance(node, n.Map | n.Pool) or len(node.inputs) != 1:
         return node
     (read,) = node.inputs
-    if not isinstance(read, Layer) or readers[read] != 1:
+    if not isinstance(read, FusedLayer) or readers[read] != 1:
         return node
     if isinstance(node, n.Pool):
         return replace(read, tile=node.kernel, shape=node.shape) if _fits(node, read) else node
@@ -100,7 +100,7 @@ def _into_layer(node: n.Node, readers: Counter[n.Node]) -> n.Node:
     return replace(read, low=bounds[0], high=bounds[1])
 
 
-def _fits(pool: n.Pool, layer: Layer) -> bool:
+def _fits(pool: n.Pool, layer: FusedLayer) -> bool:
     """Whether a pool takes the largest value of tiles that lie side by side."""
     plain = pool.padding == (0, 0) and (pool.kernel == (1, 1) or pool.dilation == (1, 1))
     is_first = layer.tile == (1, 1) and isinstance(layer.core, n.Conv)

@@ -11,7 +11,7 @@ from torch import Tensor
 from sparsegate_runtime.engine import Function
 from sparsegate_runtime.engine import network as n
 
-from .nodes import Layer, Prepared, Scale, ToFloat, ToInt8, in_order, with_inputs
+from .nodes import FusedLayer, Prepared, TensorScale, ToFloat, ToInt8, in_order, with_inputs
 from .reference import values_of
 
 SAME = (n.Reshape, n.Permute, n.Slice, n.Expand, n.Pad, n.Pool, n.Upsample)
@@ -64,21 +64,21 @@ def ranges_of(network: n.Network, examples: Sequence[tuple[Tensor, ...]]) -> Ran
     return found
 
 
-def scale_of(low: float, high: float) -> Scale:
+def scale_of(low: float, high: float) -> TensorScale:
     """The scale of values between two bounds, one of which may be zero.
 
     >>> scale_of(0.0, 255.0), scale_of(-127.5, 127.5)
     (Scale(step=1.0, zero=-128), Scale(step=1.0, zero=0))
     """
     step = (high - low) / 255 or 1.0
-    return Scale(step, max(-128, min(127, round(-128 - low / step))))
+    return TensorScale(step, max(-128, min(127, round(-128 - low / step))))
 
 
 def _may_be_int8(node: n.Node) -> bool:
     """Whether integers can compute an operation from tensors in 8 bits."""
     if isinstance(node, n.Map):
         return len(node.inputs) == 1 or node.function in IN_INTEGERS
-    return isinstance(node, (Layer, n.Join, n.Reduce, *SAME))
+    return isinstance(node, (FusedLayer, n.Join, n.Reduce, *SAME))
 
 
 def _in_floats(network: n.Network) -> set[n.Node]:
@@ -96,7 +96,7 @@ def _in_floats(network: n.Network) -> set[n.Node]:
 
 def _reads_floats(reader: n.Node, in_floats: set[n.Node]) -> bool:
     """Whether an operation reads single precision; layers never do."""
-    if isinstance(reader, Layer):
+    if isinstance(reader, FusedLayer):
         return False
     return reader in in_floats or not _may_be_int8(reader)
 
@@ -108,7 +108,7 @@ class _Rewriting:
     ranges: Ranges
     floats: set[n.Node]
     """Tensors of the given network that stay in single precision."""
-    scales: dict[n.Node, Scale] = field(default_factory=dict)
+    scales: dict[n.Node, TensorScale] = field(default_factory=dict)
     _small: dict[n.Node, n.Node] = field(default_factory=dict)
     _large: dict[n.Node, n.Node] = field(default_factory=dict)
     _given: dict[n.Node, n.Node] = field(default_factory=dict)
@@ -122,7 +122,7 @@ class _Rewriting:
     def _typed(self, node: n.Node, inputs: tuple[n.Node, ...]) -> n.Node:
         if isinstance(node, n.Input | n.Constant):
             return node
-        if isinstance(node, Layer):
+        if isinstance(node, FusedLayer):
             reads = tuple(map(self.in_int8, inputs))
             return with_inputs(node, reads) if node in self.floats else self._scaled(node, reads)
         has_int8 = any(read in self.scales for read in inputs)
@@ -139,7 +139,7 @@ class _Rewriting:
         self.scales[made] = self.scales[inputs[0]] if keeps else self._scale(node)
         return made
 
-    def _scale(self, node: n.Node) -> Scale:
+    def _scale(self, node: n.Node) -> TensorScale:
         return scale_of(*self.ranges.get(node, (0.0, 0.0)))
 
     def in_int8(self, node: n.Node) -> n.Node:

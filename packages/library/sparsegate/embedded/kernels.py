@@ -278,7 +278,7 @@ static void lstm(int32_t size, const float *a, const float *b, float *cell, floa
 
 
 @dataclass(frozen=True)
-class Arithmetic:
+class NumberTypes:
     """The types of a layer's numbers and how its sums begin and end, in C."""
 
     input: str
@@ -294,10 +294,10 @@ FLOAT_BIAS = "(r->bias ? ((const float *)r->bias)[o] : 0.0f)"
 INT_BIAS = "((const int32_t *)r->bias)[o]"
 FACTOR = "((const float *)r->factor)[o]"
 ARITHMETICS = {
-    "f32": Arithmetic(
+    "f32": NumberTypes(
         "float", "float", "float", "float", FLOAT_BIAS, "bounded(sum, r->low, r->high)", BOUNDED
     ),
-    "i8": Arithmetic(
+    "i8": NumberTypes(
         "int8_t",
         "int8_t",
         "int32_t",
@@ -307,7 +307,7 @@ ARITHMETICS = {
         "r->least, r->most)",
         RESCALED,
     ),
-    "i8_f32": Arithmetic(
+    "i8_f32": NumberTypes(
         "int8_t",
         "int8_t",
         "int32_t",
@@ -316,7 +316,7 @@ ARITHMETICS = {
         f"bounded((float)sum * {FACTOR}, r->low, r->high)",
         BOUNDED,
     ),
-    "f32_i8": Arithmetic(
+    "f32_i8": NumberTypes(
         "float",
         "int8_t",
         "float",

@@ -12,8 +12,8 @@ from sparsegate_runtime.engine import network as n
 
 from . import kernels as k
 from .functions import number
-from .nodes import Layer, Recurrent, Scale
-from .rows import MOST_BIAS, MOST_SUM, Rounded, Rows, factor_and_shift, rounded, rows_of
+from .nodes import FusedLayer, StatefulRecurrent, TensorScale
+from .rows import MOST_BIAS, MOST_SUM, Rounded, StoredRows, factor_and_shift, rounded, rows_of
 from .writer import Writer
 
 MOST_TAPS = 128
@@ -23,7 +23,7 @@ ROWS_BYTES = 52
 """Size of `struct rows` on a processor of 32 bits."""
 
 
-def kind_of(writer: Writer, node: Layer) -> str:
+def kind_of(writer: Writer, node: FusedLayer) -> str:
     """The arithmetic of a layer."""
     if writer.scale(node.inputs[0]) is None:
         return "f32"
@@ -32,7 +32,7 @@ def kind_of(writer: Writer, node: Layer) -> str:
 
 def layer(writer: Writer, node: n.Node) -> list[str]:
     """A convolution or a matrix."""
-    assert isinstance(node, Layer)
+    assert isinstance(node, FusedLayer)
     kind, core = kind_of(writer, node), node.core
     name = "conv" if isinstance(core, n.Conv) else "linear"
     _need(writer, name, kind)
@@ -64,8 +64,8 @@ def _need(writer: Writer, name: str, kind: str) -> None:
 
 
 def _fields(
-    writer: Writer, node: Layer, matrix: NDArray[np.float32], kind: str, *, first: int
-) -> tuple[Rows, list[str]]:
+    writer: Writer, node: FusedLayer, matrix: NDArray[np.float32], kind: str, *, first: int
+) -> tuple[StoredRows, list[str]]:
     """The weights of a layer, and the structure `rows` as text."""
     given = node.core.bias
     if kind == "f32":
@@ -96,13 +96,13 @@ def _fields(
 
 def _rows(
     writer: Writer,
-    rows: Rows,
+    rows: StoredRows,
     bias: NDArray[Any] | None,
     factor: NDArray[Any] | None,
     shift: NDArray[np.uint8] | None,
-    node: Layer | None,
-    source: Scale | None,
-    target: Scale | None,
+    node: FusedLayer | None,
+    source: TensorScale | None,
+    target: TensorScale | None,
 ) -> str:
     writer.weights += int(np.count_nonzero(rows.value))
     low, high = (node.low, node.high) if node is not None else (-math.inf, math.inf)
@@ -126,20 +126,20 @@ def _rows(
     return f"{{{', '.join(words)}}}"
 
 
-def _counts(writer: Writer, rows: Rows) -> str:
+def _counts(writer: Writer, rows: StoredRows) -> str:
     if rows.count is None:
         return "0"
     writer.most_in_row = max(writer.most_in_row, rows.most)
     return writer.array(rows.count.astype(np.int32), "row_count")
 
 
-def _as_int8(value: float, scale: Scale) -> int:
+def _as_int8(value: float, scale: TensorScale) -> int:
     if math.isinf(value):
         return 127 if value > 0 else -128
     return max(-128, min(127, round(value / scale.step) + scale.zero))
 
 
-def _conv_fields(node: Layer, core: n.Conv, rows: Rows) -> list[str]:
+def _conv_fields(node: FusedLayer, core: n.Conv, rows: StoredRows) -> list[str]:
     outputs, group_inputs, *kernel = core.weight.shape
     source = node.inputs[0].shape
     whole = [out * tile for out, tile in zip(node.shape[2:], node.tile, strict=True)]
@@ -157,7 +157,7 @@ def _conv_fields(node: Layer, core: n.Conv, rows: Rows) -> list[str]:
     return [str(int(one)) for one in numbers]
 
 
-def conv_scratch(node: Layer, source: Scale | None) -> int:
+def conv_scratch(node: FusedLayer, source: TensorScale | None) -> int:
     """Bytes for a line of sums, a line of largest values, and unpacked weights."""
     matrix = node.core.weight.reshape(len(node.core.weight), -1)
     small = None if source is None else _rounded(node, source)
@@ -166,13 +166,13 @@ def conv_scratch(node: Layer, source: Scale | None) -> int:
     return 4 * (line + node.shape[3]) + TAP_BYTES * max(1, min(rows.most, MOST_TAPS))
 
 
-def _rounded(node: Layer, source: Scale) -> Rounded:
+def _rounded(node: FusedLayer, source: TensorScale) -> Rounded:
     """The weights of a layer in 8 bits, in steps large enough for the biases to fit."""
     matrix = node.core.weight.reshape(len(node.core.weight), -1)
     return rounded(matrix, np.abs(_bias(node)) / (source.step * MOST_BIAS))
 
 
-def _bias(node: Layer) -> NDArray[np.float64]:
+def _bias(node: FusedLayer) -> NDArray[np.float64]:
     if node.core.bias is None:
         return np.zeros(len(node.core.weight))
     return node.core.bias.astype(np.float64)
@@ -213,7 +213,7 @@ def transposed(writer: Writer, node: n.Node) -> list[str]:
 
 def recurrent(writer: Writer, node: n.Node) -> list[str]:
     """A recurrent layer, in single precision."""
-    assert isinstance(node, Recurrent)
+    assert isinstance(node, StatefulRecurrent)
     kind = "f32_i8" if writer.prepared.small_weights else "f32"
     _need(writer, "linear", kind)
     gates = node.weight[0].shape[0]
@@ -245,7 +245,7 @@ def recurrent(writer: Writer, node: n.Node) -> list[str]:
     ]
 
 
-def _cell(writer: Writer, node: Recurrent) -> list[str]:
+def _cell(writer: Writer, node: StatefulRecurrent) -> list[str]:
     at = f"y + t * {node.size}"
     if node.kind in ("gru", "lstm"):
         writer.need("sigmoid", k.SIGMOID)

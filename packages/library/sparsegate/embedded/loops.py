@@ -61,7 +61,7 @@ def nest(
 def _merged(
     shape: Sequence[int], strides: Sequence[Sequence[int]]
 ) -> tuple[list[int], list[list[int]]]:
-    """Without dimensions of size one; neighbours that lie without gaps become one dimension."""
+    """Without dimensions of size one; neighbors that lie without gaps become one dimension."""
     sizes: list[int] = []
     steps: list[list[int]] = [[] for _ in strides]
     for dim, size in enumerate(shape):

@@ -14,7 +14,7 @@ from . import kernels as k
 from .functions import expression
 from .loops import broadcast_strides, dense_strides, nest
 from .moves import as_int8
-from .nodes import Scale
+from .nodes import TensorScale
 from .reference import apply
 from .rows import factor_and_shift
 from .writer import Writer
@@ -62,7 +62,7 @@ def _loops(writer: Writer, node: n.Map, text: str, c_type: str) -> list[str]:
     return [*lines, f"{writer.c_type(node)} *y = {writer.pointer(node)};", *loops]
 
 
-def _by_table(writer: Writer, node: n.Map, target: Scale) -> list[str]:
+def _by_table(writer: Writer, node: n.Map, target: TensorScale) -> list[str]:
     source = writer.scale(node.inputs[0])
     assert source is not None
     inputs = torch.from_numpy(source.step * (np.arange(-128, 128) - source.zero))
@@ -71,7 +71,7 @@ def _by_table(writer: Writer, node: n.Map, target: Scale) -> list[str]:
     return _loops(writer, node, f"{table}[a + 128]", "int32_t")
 
 
-def _in_integers(writer: Writer, node: n.Map, target: Scale) -> list[str]:
+def _in_integers(writer: Writer, node: n.Map, target: TensorScale) -> list[str]:
     writer.need("rescaled", k.RESCALED)
     one, other = (writer.scale(read) for read in node.inputs)
     assert one is not None

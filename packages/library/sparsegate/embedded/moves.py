@@ -13,7 +13,7 @@ from sparsegate_runtime.engine import network as n
 from . import kernels as k
 from .functions import number
 from .loops import broadcast_strides, dense_strides, nest
-from .nodes import Scale
+from .nodes import TensorScale
 from .rows import rounded
 from .writer import Writer
 
@@ -75,16 +75,16 @@ def _rescaled(writer: Writer, read: n.Node, node: n.Node) -> str:
     return f"{table}[a[{{}}] + 128]"
 
 
-def _converted(source: Scale, target: Scale) -> NDArray[np.int8]:
+def _converted(source: TensorScale, target: TensorScale) -> NDArray[np.int8]:
     """Each of the 256 values in another scale."""
     values = source.step * (np.arange(-128, 128) - source.zero)
     return as_int8(values, target)
 
 
-def as_int8(values: NDArray[np.floating[Any]], scale: Scale) -> NDArray[np.int8]:
+def as_int8(values: NDArray[np.floating[Any]], scale: TensorScale) -> NDArray[np.int8]:
     """Numbers in 8 bits.
 
-    >>> as_int8(np.array([0.0, 1.0, 99.0]), Scale(0.5, -10))
+    >>> as_int8(np.array([0.0, 1.0, 99.0]), TensorScale(0.5, -10))
     array([-10,  -8, 127], dtype=int8)
     """
     steps = np.nan_to_num(values / scale.step, nan=0.0, posinf=1e9, neginf=-1e9)

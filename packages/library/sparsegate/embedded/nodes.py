@@ -14,7 +14,7 @@ Graph: TypeAlias = tuple[n.Node, ...]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Recurrent(n.Node):
+class StatefulRecurrent(n.Node):
     """One direction of one recurrent layer; it reads a sequence [time, inputs] and its first state.
 
     The result is [time, size]. For an LSTM a row follows: the last state of its cells.
@@ -31,7 +31,7 @@ class Recurrent(n.Node):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Layer(n.Node):
+class FusedLayer(n.Node):
     """A convolution or matrix, then the largest value of tiles of its result, within two bounds."""
 
     core: n.Conv | n.Linear
@@ -42,7 +42,7 @@ class Layer(n.Node):
 
 
 @dataclass(frozen=True)
-class Scale:
+class TensorScale:
     """What the 8-bit values of a tensor stand for: a value is `step` times (number - `zero`)."""
 
     step: float
@@ -64,7 +64,7 @@ class Prepared:
     """A network ready to be written: its operations, and the scale of each 8-bit tensor."""
 
     network: n.Network
-    scales: Mapping[n.Node, Scale] = field(default_factory=dict)
+    scales: Mapping[n.Node, TensorScale] = field(default_factory=dict)
     small_weights: bool = False
     """Whether weights are stored in 8 bits."""
 

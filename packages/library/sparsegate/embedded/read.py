@@ -12,12 +12,13 @@ import torch
 from torch import Tensor, fx, nn
 from torch.utils import _pytree
 
+from sparsegate.export import check_finite
 from sparsegate.gates import check_finished
 from sparsegate.graph import Example, arguments_of, capture, copied, shrink
 from sparsegate.runtime import translated
 from sparsegate_runtime.engine import network as n
 
-from .nodes import Recurrent
+from .nodes import StatefulRecurrent
 from .recurrent import recurrent_rules
 from .reference import RULES, values_of
 
@@ -25,7 +26,7 @@ INPUT_KINDS = {"float32": "float", "int64": "int64_t"}
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class ReadModel:
     """What C code is written from."""
 
     network: n.Network
@@ -34,7 +35,7 @@ class Source:
 
 
 @torch.no_grad()
-def read(model: nn.Module, example: Example) -> Source:
+def read(model: nn.Module, example: Example) -> ReadModel:
     """The network of a model in eval for one input, and the inputs of the example one by one.
 
     Raises:
@@ -43,7 +44,7 @@ def read(model: nn.Module, example: Example) -> Source:
     """
     check_finished(model)
     model = copied(model).float().cpu().eval()
-    _check_finite(model)
+    check_finite(model)
     examples = split(example)
     given = _as_given(example, examples[0])
     graph = capture(_smaller(model, given), given)
@@ -55,7 +56,7 @@ def read(model: nn.Module, example: Example) -> Source:
         raise ValueError("expected a model that returns tensors only; drop what else it returns")
     _check_sequence(network, example)
     _check_outputs(model, network, given, examples[0])
-    return Source(network, examples)
+    return ReadModel(network, examples)
 
 
 def _smaller(model: nn.Module, example: Any) -> nn.Module:
@@ -98,14 +99,6 @@ def _as_given(example: Example, leaves: Sequence[Tensor]) -> Any:
     return _pytree.tree_unflatten(list(leaves), _pytree.tree_structure(example))
 
 
-def _check_finite(model: nn.Module) -> None:
-    for name, value in model.state_dict().items():
-        if not value.isfinite().all():
-            raise ValueError(
-                f"{name} has values that are infinite or NaN; only finite ones can be exported"
-            )
-
-
 def _check_known(network: n.Network, left: list[str]) -> None:
     if left:
         raise ValueError(
@@ -130,7 +123,7 @@ def _check_sequence(network: n.Network, example: Example) -> None:
     """Refuses sequences whose steps were taken for the inputs of a batch."""
     many = len(_pytree.tree_leaves(example)[0]) > 1
     for node in network.nodes:
-        if many and isinstance(node, Recurrent) and node.inputs[0].shape[0] == 1:
+        if many and isinstance(node, StatefulRecurrent) and node.inputs[0].shape[0] == 1:
             raise ValueError(
                 f"{node.name} reads sequences of one step: the first dimension of the example is "
                 "taken for the batch; put the batch first, by batch_first=True"

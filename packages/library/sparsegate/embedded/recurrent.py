@@ -10,7 +10,7 @@ from torch import fx
 from sparsegate.runtime import Call, Rule, Translator
 from sparsegate_runtime.engine import network as n
 
-from .nodes import Recurrent
+from .nodes import StatefulRecurrent
 
 KINDS = {"gru": 3, "lstm": 4, "rnn_tanh": 1, "rnn_relu": 1}
 """The recurrent operators, and the number of gates of each."""
@@ -80,11 +80,11 @@ def _layer(
     params: list[fx.Node],
     *,
     backward: bool,
-) -> Recurrent:
+) -> StatefulRecurrent:
     arrays = [made.array(one) for one in params]
     size = arrays[1].shape[1]
     rows = sequence.shape[0] + (1 if call.name == "lstm" else 0)
-    node = Recurrent(
+    node = StatefulRecurrent(
         inputs=(sequence, *first),
         shape=(rows, size),
         name=made.layer_of(params[0]),

@@ -141,7 +141,7 @@ def softmax(writer: Writer, node: n.Node) -> list[str]:
 
 
 def layer_norm(writer: Writer, node: n.Node) -> list[str]:
-    """Normalisation over the last dimension."""
+    """Normalization over the last dimension."""
     assert isinstance(node, n.LayerNorm)
     size = node.shape[-1]
     middle = "0.0f" if node.rms else f"sum / {number(float(size))}"
@@ -178,7 +178,7 @@ def _single(values: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def group_norm(writer: Writer, node: n.Node) -> list[str]:
-    """Normalisation over groups of channels."""
+    """Normalization over groups of channels."""
     assert isinstance(node, n.GroupNorm)
     batch, channels, *image = node.shape
     each, plane = channels // node.groups, math.prod(image)

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from sparsegate_runtime.engine import Function
 from sparsegate_runtime.engine import network as n
 
-from .nodes import Layer, Recurrent
+from .nodes import FusedLayer, StatefulRecurrent
 
 
 @torch.no_grad()
@@ -72,14 +72,14 @@ def _transposed(node: n.TransposedConv, value: Tensor) -> Tensor:
     )
 
 
-def _layer(node: Layer, value: Tensor) -> Tensor:
+def _layer(node: FusedLayer, value: Tensor) -> Tensor:
     value = _value(node.core, [value])
     if node.tile != (1, 1):
         value = F.max_pool2d(value, node.tile)
     return value.clamp(node.low, node.high)
 
 
-def _recurrent(node: Recurrent, value: Tensor, *first: Tensor) -> Tensor:
+def _recurrent(node: StatefulRecurrent, value: Tensor, *first: Tensor) -> Tensor:
     layer = _recurrent_module(node, value.shape[1])
     states = [one.reshape(1, 1, -1) for one in first]
     sequence = value.flip(0) if node.backward else value
@@ -88,7 +88,7 @@ def _recurrent(node: Recurrent, value: Tensor, *first: Tensor) -> Tensor:
     return torch.cat([rows, last[1][0]]) if node.kind == "lstm" else rows
 
 
-def _recurrent_module(node: Recurrent, inputs: int) -> Any:
+def _recurrent_module(node: StatefulRecurrent, inputs: int) -> Any:
     kinds: dict[str, Any] = {
         "gru": torch.nn.GRU,
         "lstm": torch.nn.LSTM,
@@ -224,8 +224,8 @@ RULES: dict[type[n.Node], Callable[..., Tensor]] = {
     n.Linear: _linear,
     n.Conv: _conv,
     n.TransposedConv: _transposed,
-    Layer: _layer,
-    Recurrent: _recurrent,
+    FusedLayer: _layer,
+    StatefulRecurrent: _recurrent,
     n.Map: lambda node, *given: apply(node.function, node.x, node.y, *given),
     n.Reshape: lambda node, value: value.reshape(node.shape),
     n.Permute: lambda node, value: value.permute(node.dimensions),

@@ -14,7 +14,7 @@ MOST_BIAS = 2**30
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class StoredRows:
     """The weights of a layer as arrays for C."""
 
     value: NDArray[np.generic]
@@ -30,7 +30,7 @@ class Rows:
         return self.size if self.count is None else int(self.count.max(initial=0))
 
 
-def rows_of(matrix: NDArray[np.generic], *, first: int) -> Rows:
+def rows_of(matrix: NDArray[np.generic], *, first: int) -> StoredRows:
     """The smaller of the two ways to store a matrix.
 
     >>> found = rows_of(np.array([[0, 0, 5, 0], [0, 0, 0, 0], [7, 0, 0, 9]], np.int8), first=0)
@@ -47,10 +47,10 @@ def rows_of(matrix: NDArray[np.generic], *, first: int) -> Rows:
     bytes_sparse = len(sparse.value) * (width + 1) + len(matrix) * (2 if sparse.most > 255 else 1)
     if bytes_sparse < matrix.size * width:
         return sparse
-    return Rows(matrix.reshape(-1), None, None, matrix.shape[1])
+    return StoredRows(matrix.reshape(-1), None, None, matrix.shape[1])
 
 
-def _sparse(matrix: NDArray[np.generic], first: int) -> Rows:
+def _sparse(matrix: NDArray[np.generic], first: int) -> StoredRows:
     values, steps, counts = [], [], []
     for row in matrix:
         places = np.flatnonzero(row)
@@ -65,7 +65,7 @@ def _sparse(matrix: NDArray[np.generic], first: int) -> Rows:
         steps.append(step)
         values.append(value)
         counts.append(len(step))
-    return Rows(np.concatenate(values), np.concatenate(steps), np.array(counts), 0)
+    return StoredRows(np.concatenate(values), np.concatenate(steps), np.array(counts), 0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sparsegate_runtime.engine import network as n
 
 from .arena import Arena
-from .nodes import Prepared, Scale
+from .nodes import Prepared, TensorScale
 
 C_TYPES = {"f4": "float", "i1": "int8_t", "u1": "uint8_t", "i2": "int16_t", "i4": "int32_t"}
 LINE = 100
@@ -64,7 +64,7 @@ class Writer:
         self.flash += num_bytes
         return name
 
-    def scale(self, node: n.Node) -> Scale | None:
+    def scale(self, node: n.Node) -> TensorScale | None:
         """What the 8-bit values of a tensor stand for; None for other tensors."""
         return self.prepared.scales.get(node)
 
@@ -95,7 +95,7 @@ class Writer:
 Emitter: TypeAlias = Callable[[Writer, n.Node], list[str]]
 
 
-def c_type(node: n.Node, scales: Mapping[n.Node, Scale]) -> str:
+def c_type(node: n.Node, scales: Mapping[n.Node, TensorScale]) -> str:
     """The type of a tensor's elements in C."""
     if isinstance(node, n.Input) and node.kind == "int64":
         return "int64_t"
@@ -104,7 +104,7 @@ def c_type(node: n.Node, scales: Mapping[n.Node, Scale]) -> str:
     return "int8_t" if node in scales else "float"
 
 
-def width(node: n.Node, scales: Mapping[n.Node, Scale]) -> int:
+def width(node: n.Node, scales: Mapping[n.Node, TensorScale]) -> int:
     """Bytes of an element."""
     return {"int64_t": 8, "float": 4}.get(c_type(node, scales), 1)
 

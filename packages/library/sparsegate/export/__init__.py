@@ -10,6 +10,7 @@ from .exporter import Exporter, ExportResult
 from .hardwired import HardWired, hard_wire
 from .normalise import UNIT_RANGE, Normalise
 from .onnx_export import export_onnx, to_onnx
+from .read import check_finite
 from .to_c import to_c
 from .to_web import for_browser, to_web
 
@@ -25,6 +26,7 @@ __all__ = [
     "Normalise",
     "build",
     "c_float",
+    "check_finite",
     "export_onnx",
     "find_compiler",
     "for_browser",

@@ -15,7 +15,7 @@ Shape: TypeAlias = tuple[int, int, int]
 
 
 @dataclass(frozen=True, eq=False)
-class Conv:
+class ConvLayer:
     """A convolution, after it perhaps max pooling in whole tiles and a rectifier."""
 
     weight: Tensor
@@ -37,7 +37,7 @@ class Conv:
 
 
 @dataclass(frozen=True, eq=False)
-class Linear:
+class LinearLayer:
     """A fully connected layer, after it perhaps a rectifier."""
 
     weight: Tensor
@@ -52,7 +52,7 @@ class Linear:
 
 
 @dataclass(frozen=True, eq=False)
-class Pool:
+class PoolLayer:
     """Largest or mean value in windows, after it perhaps a rectifier."""
 
     kind: str
@@ -79,24 +79,24 @@ class Pool:
         return _rectified(value, self.relu)
 
 
-Layer: TypeAlias = Conv | Linear | Pool
+Layer: TypeAlias = ConvLayer | LinearLayer | PoolLayer
 
 
-def scaled(layer: Conv | Linear, scale: Tensor, shift: Tensor) -> Conv | Linear:
+def scaled(layer: ConvLayer | LinearLayer, scale: Tensor, shift: Tensor) -> ConvLayer | LinearLayer:
     """The layer with its units multiplied by scales, and shifts added."""
     weight = layer.weight * scale.view(-1, *[1] * (layer.weight.ndim - 1))
     return replace(layer, weight=weight, bias=layer.bias * scale + shift)
 
 
-def unit_wise(scale: Tensor, shift: Tensor) -> Conv:
+def unit_wise(scale: Tensor, shift: Tensor) -> ConvLayer:
     """Scales and shifts as a convolution of its own."""
-    return Conv(scale.view(-1, 1, 1, 1), shift, groups=len(scale))
+    return ConvLayer(scale.view(-1, 1, 1, 1), shift, groups=len(scale))
 
 
 def num_weights(layers: list[Layer]) -> int:
     """Weights that are not zero."""
     return sum(
-        int(torch.count_nonzero(each.weight)) for each in layers if not isinstance(each, Pool)
+        int(torch.count_nonzero(each.weight)) for each in layers if not isinstance(each, PoolLayer)
     )
 
 

@@ -23,7 +23,7 @@ class Normalise:
     spread: float | tuple[float, ...]
 
     def __call__(self, images: Num[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-        """The normalised images, in float32."""
+        """The normalized images, in float32."""
         numbers = images.to(torch.float32, copy=True)
         per_channel = _per_channel if torch.compiler.is_compiling() else _cached_per_channel
         numbers.sub_(per_channel(self.mean, images.device))

@@ -17,13 +17,7 @@ from torch.export import Dim
 from torch.utils import _pytree
 
 from sparsegate.gates import check_finished
-from sparsegate.graph import (
-    Example,
-    arguments_of,
-    check_runs,
-    evaluating,
-    unchecked,
-)
+from sparsegate.graph import Example, arguments_of, check_runs, evaluating, unchecked
 from sparsegate_runtime.atomic import write_atomically
 
 from .exporter import ExportResult

@@ -26,7 +26,7 @@ from sparsegate.graph import (
     removed_from,
 )
 
-from .layer import Conv, Layer, Linear, Pair, Pool, scaled, unit_wise
+from .layer import ConvLayer, Layer, LinearLayer, Pair, PoolLayer, scaled, unit_wise
 
 Reader: TypeAlias = Callable[[Any, list[Layer]], list[Layer]]
 """A rule: the layers so far, extended by an operation."""
@@ -35,7 +35,7 @@ MAX_TILE = 3  # the positions of a tile are held in registers
 
 
 @dataclass(frozen=True, eq=False)
-class Network:
+class LayerList:
     """A chain of layers, in double precision."""
 
     layers: list[Layer]
@@ -46,7 +46,7 @@ class Network:
 
 
 @torch.no_grad()
-def read_network(model: nn.Module, example: Tensor) -> Network:
+def read_network(model: nn.Module, example: Tensor) -> LayerList:
     """The layers of a chain of operations in eval, without dead paths.
 
     >>> network = read_network(nn.Sequential(nn.Linear(4, 3), nn.ReLU()), torch.zeros(1, 4))
@@ -60,7 +60,7 @@ def read_network(model: nn.Module, example: Tensor) -> Network:
     """
     _check_example(example)
     model = copied(model).float().cpu().eval()
-    _check_finite(model)
+    check_finite(model)
     graph = capture(model, example)
     _check_is_chain(graph)
     removed_from(graph, example)
@@ -71,7 +71,7 @@ def read_network(model: nn.Module, example: Tensor) -> Network:
     channels = example.shape[1]
     layers = layers or [_same(channels)]
     outputs = _checked_outputs(model, layers, example.double())
-    return Network(layers, tuple(example.shape[1:]), tuple(outputs.shape[1:]))
+    return LayerList(layers, tuple(example.shape[1:]), tuple(outputs.shape[1:]))
 
 
 def as_images(value: Tensor) -> Tensor:
@@ -92,7 +92,8 @@ def _check_example(example: Tensor) -> None:
         )
 
 
-def _check_finite(model: nn.Module) -> None:
+def check_finite(model: nn.Module) -> None:
+    """Raises ValueError if a tensor of a model has values that are infinite or NaN."""
     for name, value in model.state_dict().items():
         if not value.isfinite().all():
             raise ValueError(
@@ -106,8 +107,8 @@ def _check_is_chain(graph: Graph) -> None:
             raise ValueError("only networks with one input can be exported, got several")
         if set(node.inputs) != {before}:
             raise ValueError(
-                f"only chains of operations can be exported, and {node.name} does not read just "
-                "the one before it"
+                f"only chains of operations can be exported, and {node.name} reads something else "
+                "than the one before it"
             )
     if graph.outputs != (graph.nodes[-1],):
         raise ValueError("only networks with one output, the last result, can be exported")
@@ -138,7 +139,9 @@ def _reader(node: Node) -> Reader:
 def _refuse(node: Node, layers: list[Layer]) -> list[Layer]:  # noqa: ARG001
     function = node.function if isinstance(node, Other | Pointwise) else type(node).__name__
     if function == "dropout":
-        raise ValueError(f"{node.name} drops in eval as well, which cannot be exported")
+        raise ValueError(
+            f"{node.name} is a dropout that is active in eval mode, which cannot be exported"
+        )
     if function == "batch_norm":
         raise ValueError(
             f"{node.path} has no running statistics, so it depends on the batch, which cannot be "
@@ -158,7 +161,7 @@ def _channels_before(node: Node) -> int:
     return before.shape[1]
 
 
-def _same(channels: int) -> Conv:
+def _same(channels: int) -> ConvLayer:
     """A layer that returns its input."""
     return unit_wise(torch.ones(channels).double(), torch.zeros(channels).double())
 
@@ -174,7 +177,7 @@ def _conv(node: graph_room.Conv, layers: list[Layer]) -> list[Layer]:
         return _refuse(node, layers)
     if node.even_padding is None:
         raise ValueError(f"{node.path} pads one side more than the other, which cannot be exported")
-    made = Conv(
+    made = ConvLayer(
         *_weight_and_bias(node),
         stride=_pair(node.stride),
         padding=_pair(node.even_padding),
@@ -193,7 +196,7 @@ def _linear(node: graph_room.Linear, layers: list[Layer]) -> list[Layer]:
         raise ValueError(
             f"{node.path} reads {len(node.shape)} dimensions; flatten what it reads to two"
         )
-    return [*layers, Linear(*_weight_and_bias(node))]
+    return [*layers, LinearLayer(*_weight_and_bias(node))]
 
 
 def _pad(node: graph_room.Pad, layers: list[Layer]) -> list[Layer]:  # noqa: ARG001
@@ -207,11 +210,15 @@ def _norm(node: Norm, layers: list[Layer]) -> list[Layer]:
     scale, shift = node.scale_and_shift()
     if len(scale) != _channels_before(node):
         raise ValueError(
-            f"{node.path} normalises {len(scale)} positions of flattened images, each by itself, "
+            f"{node.path} normalizes {len(scale)} positions of flattened images, each by itself, "
             "which cannot be exported; put a norm of channels before the flattening"
         )
     last = layers[-1] if layers else None
-    if isinstance(last, Conv | Linear) and not last.relu and getattr(last, "tile", 1) == 1:
+    if (
+        isinstance(last, ConvLayer | LinearLayer)
+        and not last.relu
+        and getattr(last, "tile", 1) == 1
+    ):
         return [*layers[:-1], scaled(last, scale, shift)]
     return [*layers, unit_wise(scale, shift)]
 
@@ -228,7 +235,7 @@ def _pool(node: graph_room.Pool, layers: list[Layer]) -> list[Layer]:
         return _refuse(node, layers)
     if node.divisor:
         raise ValueError(f"{node.name} overrides the divisor of the mean, which cannot be exported")
-    pool = Pool(
+    pool = PoolLayer(
         node.kind,
         kernel=_pair(node.kernel),
         stride=_pair(node.stride),
@@ -238,13 +245,13 @@ def _pool(node: graph_room.Pool, layers: list[Layer]) -> list[Layer]:
         counts_padding=node.counts_padding,
     )
     last = layers[-1] if layers else None
-    if isinstance(last, Conv) and last.tile == 1 and _is_tiled(pool):
+    if isinstance(last, ConvLayer) and last.tile == 1 and _is_tiled(pool):
         # Rectifying before or after is the same.
         return [*layers[:-1], replace(last, tile=pool.kernel[0])]
     return [*layers, pool]
 
 
-def _is_tiled(pool: Pool) -> bool:
+def _is_tiled(pool: PoolLayer) -> bool:
     """Whether a maximum is over square windows, next to each other."""
     square = pool.kernel == pool.stride and pool.kernel[0] == pool.kernel[1] > 1
     plain = pool.padding == (0, 0) and pool.dilation == (1, 1) and not pool.ceil_mode
@@ -260,7 +267,7 @@ def _adaptive_pool(node: AdaptivePool, layers: list[Layer]) -> list[Layer]:
             f"{node.name} makes {after} of {before} with windows of unequal size; use equal ones"
         )
     kernel = (before[0] // after[0], before[1] // after[1])
-    return [*layers, Pool(node.kind, kernel, kernel)]
+    return [*layers, PoolLayer(node.kind, kernel, kernel)]
 
 
 def _flat(node: Reshape, layers: list[Layer]) -> list[Layer]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from .layer import Conv, Linear
+from .layer import ConvLayer, LinearLayer
 from .plan import Stage
 
 Tap: TypeAlias = tuple[float, int]
@@ -18,7 +18,7 @@ PART_SIZE = (
 
 
 @dataclass(frozen=True)
-class Unit:
+class OutputUnit:
     """An output channel or feature, and its weights."""
 
     index: int
@@ -28,13 +28,13 @@ class Unit:
     taps: tuple[Tap, ...]
 
 
-def units_of(stage: Stage) -> list[Unit]:
+def units_of(stage: Stage) -> list[OutputUnit]:
     """The units of a layer that a later layer reads."""
     layer = stage.layer
-    assert isinstance(layer, Conv | Linear)
-    taps = _conv_taps if isinstance(layer, Conv) else _linear_taps
+    assert isinstance(layer, ConvLayer | LinearLayer)
+    taps = _conv_taps if isinstance(layer, ConvLayer) else _linear_taps
     return [
-        Unit(
+        OutputUnit(
             index,
             stage.target.at(index, 0, 0),
             float(layer.bias[index]),
@@ -44,9 +44,9 @@ def units_of(stage: Stage) -> list[Unit]:
     ]
 
 
-def parts(units: list[Unit], width: int) -> list[list[Unit]]:
+def parts(units: list[OutputUnit], width: int) -> list[list[OutputUnit]]:
     """Groups units so that each group compiles quickly."""
-    groups: list[list[Unit]] = []
+    groups: list[list[OutputUnit]] = []
     size = PART_SIZE
     for unit in units:
         size += (1 + len(unit.taps)) * width
@@ -57,13 +57,13 @@ def parts(units: list[Unit], width: int) -> list[list[Unit]]:
     return groups
 
 
-def _linear_taps(stage: Stage, layer: Linear, index: int) -> Iterator[Tap]:
+def _linear_taps(stage: Stage, layer: LinearLayer, index: int) -> Iterator[Tap]:
     row = layer.weight[index]
     for at in row.nonzero().flatten().tolist():
         yield float(row[at]), stage.source.feature(at)
 
 
-def _conv_taps(stage: Stage, layer: Conv, index: int) -> Iterator[Tap]:
+def _conv_taps(stage: Stage, layer: ConvLayer, index: int) -> Iterator[Tap]:
     kernel, source = layer.weight[index], stage.source
     group = index // (len(layer.weight) // layer.groups)
     for channel, y, x in kernel.nonzero().tolist():

@@ -1,4 +1,4 @@
-"""`to_web`: writes a small network as a page that runs it on what a person draws."""
+"""`to_web`: writes a small network as a page that runs it on drawings."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from sparsegate_runtime.atomic import write_atomically
 
 from .c.code import MAX_WEIGHTS
 from .exporter import ExportResult
-from .layer import Conv, Layer, Linear, Pool, num_weights
+from .layer import ConvLayer, Layer, LinearLayer, PoolLayer, num_weights
 from .normalise import UNIT_RANGE, Normalise
-from .read import Network, as_images, read_network
+from .read import LayerList, as_images, read_network
 
 MAX_SAMPLES = 10
 
@@ -29,7 +29,7 @@ def to_web(
     max_weights: int = MAX_WEIGHTS,
     normalise: Normalise = UNIT_RANGE,
 ) -> ExportResult:
-    """Writes a small network as one HTML file that runs it, offline, on what a person draws.
+    """Writes a small network as one HTML file that runs it on drawings, without a server.
 
     >>> import tempfile, torch
     >>> model = nn.Sequential(nn.Flatten(), nn.Linear(16, 10))
@@ -101,7 +101,7 @@ def for_browser(
     )
 
 
-def _described(network: Network) -> tuple[dict[str, Any], ...]:
+def _described(network: LayerList) -> tuple[dict[str, Any], ...]:
     """The kind, settings and output size of each layer."""
     value, found = as_images(torch.zeros(1, *network.image).double()), []
     for layer in network.layers:
@@ -118,10 +118,10 @@ def _described(network: Network) -> tuple[dict[str, Any], ...]:
 
 
 def _settings(layer: Layer) -> dict[str, Any]:
-    if isinstance(layer, Linear):
+    if isinstance(layer, LinearLayer):
         return {"kind": "linear"}
     shared = {"stride": layer.stride, "padding": layer.padding, "dilation": layer.dilation}
-    if isinstance(layer, Conv):
+    if isinstance(layer, ConvLayer):
         return {"kind": "conv", **shared, "groups": layer.groups, "tile": layer.tile}
     return {
         "kind": "pool",
@@ -134,7 +134,7 @@ def _settings(layer: Layer) -> dict[str, Any]:
 
 def _file(layers: list[Layer]) -> bytes:
     weighted = {
-        str(index): layer for index, layer in enumerate(layers) if not isinstance(layer, Pool)
+        str(index): layer for index, layer in enumerate(layers) if not isinstance(layer, PoolLayer)
     }
     tensors = {f"{index}.weight": layer.weight.float() for index, layer in weighted.items()}
     tensors |= {f"{index}.bias": layer.bias.float() for index, layer in weighted.items()}

@@ -1,4 +1,4 @@
-"""Quantises kept weights to a few values, found by clustering. Zeros stay zero."""
+"""Quantizes kept weights to a few values, found by clustering. Zeros stay zero."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def quantise_(
     bits: int,
     per: Literal["layer", "network"] = "network",
 ) -> None:
-    """Quantises the kept weights to at most 2^bits different values, in place.
+    """Quantizes the kept weights to at most 2^bits different values, in place.
 
     >>> layer = nn.Linear(50, 50)
     >>> quantise_(layer, bits=3)

@@ -47,7 +47,7 @@ def _pickled(path: Path) -> dict[str, Tensor]:
         raise ValueError(f"{path} holds no state dict of tensors")
     if strange := [name for name in value if not isinstance(name, str)]:
         raise ValueError(
-            f"{path} holds no state dict of tensors: {strange[0]!r} is no name; save what "
+            f"{path} holds no state dict of tensors: {strange[0]!r} is not a name; save what "
             "model.state_dict() returns"
         )
     return value

@@ -51,7 +51,9 @@ def read_tflite(path: Path, *, limit: int | None = None) -> dict[str, Tensor]:
     """
     content = path.read_bytes()
     if content[4:8] != IDENTIFIER:
-        raise ValueError(f"{path} is not a TensorFlow Lite file: it does not say {IDENTIFIER!r}")
+        raise ValueError(
+            f"{path} is not a TensorFlow Lite file: it has no identifier {IDENTIFIER!r}"
+        )
     model = _model(path, content)
     try:
         constants = _constants(model, len(content))
@@ -66,7 +68,7 @@ def read_tflite(path: Path, *, limit: int | None = None) -> dict[str, Tensor]:
     return found
 
 
-class Constant:
+class TfliteTensor:
     """A tensor whose values are in the file."""
 
     def __init__(self, tensor: Any, data: NDArray[np.uint8], index: int) -> None:
@@ -93,9 +95,9 @@ def _model(path: Path, content: bytes) -> Any:
         raise _damaged(path, "it has no model") from error
 
 
-def _constants(model: Any, most: int) -> list[Constant]:
+def _constants(model: Any, most: int) -> list[TfliteTensor]:
     """The tensors with values; no table can have more entries than the file has bytes."""
-    found: list[Constant] = []
+    found: list[TfliteTensor] = []
     for part in range(_checked(model.SubgraphsLength(), most)):
         graph = model.Subgraphs(part)
         for index in range(_checked(graph.TensorsLength(), most)):
@@ -103,7 +105,7 @@ def _constants(model: Any, most: int) -> list[Constant]:
             _checked(tensor.ShapeLength(), most)
             buffer = model.Buffers(tensor.Buffer())
             if buffer.DataLength():
-                found.append(Constant(tensor, buffer.DataAsNumpy(), len(found)))
+                found.append(TfliteTensor(tensor, buffer.DataAsNumpy(), len(found)))
             if len(found) > most:
                 raise ValueError("more tensors than bytes")
     return found
@@ -115,7 +117,7 @@ def _checked(count: int, most: int) -> int:
     return count
 
 
-def _tensor(path: Path, one: Constant) -> Tensor:
+def _tensor(path: Path, one: TfliteTensor) -> Tensor:
     if one.kind not in TYPES:
         raise ValueError(
             f"{path}: {one.name} holds elements of type {one.kind}, which are not read; expected "

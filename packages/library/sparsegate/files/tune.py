@@ -1,4 +1,4 @@
-"""Fine-tunes the few values of a quantised network; the mask is frozen."""
+"""Fine-tunes the few values of a quantized network; the mask is frozen."""
 
 from __future__ import annotations
 
@@ -63,16 +63,16 @@ def shared_values(
     per: Literal["layer", "network"] = "network",
     origin: nn.Module | None = None,
 ) -> Iterator[list[nn.Parameter]]:
-    """Replaces the parameters of a quantised model by codebooks of shared values, inside the block.
+    """Replaces the parameters of a quantized model by codebooks of shared values, inside the block.
 
         with shared_values(model) as books:
             optimizer = torch.optim.Adam(books)
             ...
 
     Args:
-        model: A quantised model. After the block it has ordinary parameters again.
+        model: A quantized model. After the block it has ordinary parameters again.
         per: Whether matrices share a book, as for `quantise_`. Vectors always share one.
-        origin: The model before it was quantised. With it, weights train too: they start there, are
+        origin: The model before it was quantized. With it, weights train too: they start there, are
             parameters of the model, and take the nearest value of the book.
 
     After the block, values are rounded to bfloat16.
@@ -121,17 +121,17 @@ def tune_(
     num_batches: int | None = None,
     loss: Callable[[Any, Tensor], Tensor] = nn.functional.cross_entropy,
 ) -> None:
-    """Fine-tunes the values of a quantised model, in place; the mask is frozen.
+    """Fine-tunes the values of a quantized model, in place; the mask is frozen.
 
         quantise_(model, bits=4)
         tune_(model, batches)
 
     Args:
-        model: A quantised model.
+        model: A quantized model.
         batches: Batches of inputs and labels.
         lr: Learning rate of the values.
         per: Whether matrices share their values, as for `quantise_`.
-        origin: The model before it was quantised. With it, the weights train too: they start there,
+        origin: The model before it was quantized. With it, the weights train too: they start there,
             and each takes the nearest value at every step, so clusters change.
         move: Learning rate of the weights, with an origin.
         num_batches: Number of batches, if known: learning rates then fall to zero along a cosine.
@@ -170,7 +170,7 @@ def _origins(model: nn.Module, origin: nn.Module | None) -> dict[int, Tensor]:
     )
     if shapes != other_shapes:
         raise ValueError(
-            "origin must be the model before it was quantised, with parameters of the same names "
+            "origin must be the model before it was quantized, with parameters of the same names "
             "and shapes; got others"
         )
     return {id(weight): other[name].to(weight.device) for name, weight in own.items()}
@@ -182,7 +182,7 @@ def _book(weights: list[Tensor]) -> nn.Parameter:
     values = values[values != 0]
     if len(values) > MAX_VALUES:
         raise ValueError(
-            f"a quantised model has at most {MAX_VALUES} values in a book, got {len(values)}; call "
+            f"a quantized model has at most {MAX_VALUES} values in a book, got {len(values)}; call "
             "quantise_ first"
         )
     return nn.Parameter(values)

@@ -101,14 +101,14 @@ def _report(gates: list[Gate]) -> None:
         warnings.warn(
             f"training has moved the gates and closed only {total - kept:,} of {total:,}: the "
             "model is as good as dense; raise the gates' learning rate or Penalty.count, train for "
-            "longer, or pass target=Target(keep=...) to the optimiser of the gates",
+            "longer, or pass target=Target(keep=...) to the optimizer of the gates",
             NothingRemoved,
             stacklevel=4,
         )
 
 
 def _has_moved(gate: Gate) -> bool:
-    """Whether an optimiser has moved a gate."""
+    """Whether an optimizer has moved a gate."""
     movable = gate.gate.requires_grad or gate.whole
     if not movable or not (gate.moved or gate.differs_from_start()) or gate.gate.numel() == 0:
         return False

@@ -27,7 +27,7 @@ def freeze_mask(model: AnyModule, *, select: Select | None = None) -> AnyModule:
     tensor([[ True, False,  True]])
 
     Every weight with zeros gets gates that are open where it is not zero, and never move. Train
-    with any optimiser, then call `sparsegate.finish` for an ordinary model. A gated model keeps its
+    with any optimizer, then call `sparsegate.finish` for an ordinary model. A gated model keeps its
     gates, which are frozen where they are.
 
     Args:

@@ -36,7 +36,7 @@ class Gate(nn.Module):
         self.loaded = False
         """Whether a state dict has been loaded."""
         self.moved = False
-        """Whether an optimiser has moved the gates in this process."""
+        """Whether an optimizer has moved the gates in this process."""
         self.first_sum = None if gate.is_meta else float(gate.sum(dtype=torch.float64))
         """The sum of the first values."""
         self.whole = False
@@ -58,7 +58,7 @@ class Gate(nn.Module):
         return self._score() > OPEN_ABOVE
 
     def is_loaded(self) -> bool:
-        """Whether other gates than the first were loaded, and no optimiser has moved them since."""
+        """Whether other gates than the first were loaded, and no optimizer has moved them since."""
         return not self.moved and self.loaded and self.differs_from_start()
 
     def differs_from_start(self) -> bool:
@@ -181,7 +181,7 @@ def where_open(score: Tensor, value: Tensor, dtype: torch.dtype | None = None) -
 
 def _with_strides_of(value: Tensor, chosen: Tensor) -> Tensor:
     # Operations of torch forget the strides of dimensions of size one, by which a convolution
-    # recognises channels-last: after a first layer with one input channel, the whole network would
+    # recognizes channels-last: after a first layer with one input channel, the whole network would
     # run in the slow layout.
     alike = all(
         size == 1 or one == two

@@ -1,4 +1,4 @@
-"""Stops optimisers that would move gates as if they were weights, or twice."""
+"""Stops optimizers that would move gates as if they were weights, or twice."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _is_watching = False
 
 
 def watch(gate: Gate) -> None:
-    """Adds a gate to those that no ordinary optimiser may move together with weights."""
+    """Adds a gate to those that no ordinary optimizer may move together with weights."""
     global _is_watching
     _gates.add(gate)
     if not _is_watching:
@@ -28,7 +28,7 @@ def watch(gate: Gate) -> None:
 
 
 class Mover:
-    """Knows which optimiser moves some gates, so that a second one is noticed.
+    """Knows which optimizer moves some gates, so that a second one is noticed.
 
     Args:
         gates: The gates' parameters.
@@ -40,15 +40,15 @@ class Mover:
         self._has_moved = False
 
     def check(self) -> None:
-        """Raises if another optimiser has moved the gates since this one did."""
+        """Raises if another optimizer has moved the gates since this one did."""
         if not self._gates:
             return
         last: ReferenceType[Mover] | None = self._gates[0].mover
         other = None if last is None else last()
         if other is not None and other is not self and self._has_moved:
             raise ValueError(
-                "two optimisers move the same gates, each with a plan of its own; keep one of "
-                "them: GatedAdamW or GatedSGD alone, or GateSGD next to an optimiser of "
+                "two optimizers move the same gates, each with a plan of its own; keep one of "
+                "them: GatedAdamW or GatedSGD alone, or GateSGD next to an optimizer of "
                 "sparsegate.weights(model)"
             )
         self._has_moved = True
@@ -58,7 +58,7 @@ class Mover:
 
 
 def _check(optimizer: Optimizer, *_: Any) -> None:
-    """Raises at the first step of an optimiser that has both weights and gates but no plan."""
+    """Raises at the first step of an optimizer that has both weights and gates but no plan."""
     if torch.compiler.is_compiling() or optimizer in _checked:
         return
     _checked.add(optimizer)

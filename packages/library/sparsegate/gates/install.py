@@ -39,7 +39,7 @@ def gate(
 
     Args:
         model: Any model. Gate it before wrapping it in DDP or FSDP and before building
-            optimisers: the order of the parameters changes.
+            optimizers: the order of the parameters changes.
         draw: How masks come from gates; `Threshold()` unless given.
         start: The gates' first values; `Nonzero()` unless given: 0.9, and closed where a weight
             is zero, so that a sparse model keeps its zeros. A mapping from name patterns to starts
@@ -103,7 +103,7 @@ def gated_weights(model: nn.Module) -> list[nn.Parameter]:
 
 
 def weights(model: nn.Module) -> list[nn.Parameter]:
-    """Returns every parameter that is not a gate, for the weights' optimiser.
+    """Returns every parameter that is not a gate, for the weights' optimizer.
 
     Args:
         model: A gated model.

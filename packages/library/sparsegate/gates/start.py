@@ -45,7 +45,7 @@ class Nonzero(Start):
     tensor([0.9000, 0.0000, 0.9000])
 
     A weight of zero gives its gate no gradient, so a closed gate stays closed. A tensor without any
-    weight that is not zero, such as a last layer that is initialised with zeros, starts open.
+    weight that is not zero, such as a last layer that is initialized with zeros, starts open.
     """
 
     value: float = 0.9

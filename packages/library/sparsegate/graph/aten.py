@@ -29,7 +29,7 @@ VARYING = object()
 
 
 @dataclass(frozen=True)
-class Call:
+class AtenCall:
     """A call of an operator."""
 
     operator: str
@@ -54,22 +54,22 @@ class Call:
         return len(self.inputs) == 1 and alike == (self.inputs[0].shape, self.inputs[0].dtype)
 
 
-Reader = Callable[[Call], Node | None]
+Reader = Callable[[AtenCall], Node | None]
 
 
-def read_call(call: Call) -> Node:
+def read_call(call: AtenCall) -> Node:
     """The node of a call; one that does nothing is the node that it reads."""
     reader = READERS.get(call.operator) or (_pointwise if _is_pointwise(call) else None)
     found = None if reader is None else reader(call)
     return found or Other(**call.facts, function=call.operator)
 
 
-def _is_pointwise(call: Call) -> bool:
+def _is_pointwise(call: AtenCall) -> bool:
     target = call.facts["origin"].target
     return torch.Tag.pointwise in getattr(target, "tags", ()) or call.operator in POINTWISE
 
 
-def _linear(call: Call) -> Node | None:
+def _linear(call: AtenCall) -> Node | None:
     weight, bias = call.arguments["weight"], call.arguments["bias"]
     if not isinstance(weight, Constant) or not isinstance(bias, Constant | None):
         return None
@@ -77,7 +77,7 @@ def _linear(call: Call) -> Node | None:
 
 
 def _conv(dimensions: int) -> Reader:
-    def read(call: Call) -> Node | None:
+    def read(call: AtenCall) -> Node | None:
         given = call.arguments
         weight, bias = given["weight"], given["bias"]
         settings = [_whole(given[name], dimensions) for name in ("stride", "dilation")]
@@ -117,7 +117,7 @@ def _padding(
     return tuple((side, side) for side in sides)
 
 
-def _norm(call: Call) -> Node | None:
+def _norm(call: AtenCall) -> Node | None:
     given = call.arguments
     names = {"mean": "running_mean", "variance": "running_var", "weight": "weight", "bias": "bias"}
     tensors = {name: given[argument] for name, argument in names.items()}
@@ -128,7 +128,7 @@ def _norm(call: Call) -> Node | None:
 
 
 def _pool(kind: str, dimensions: int) -> Reader:
-    def read(call: Call) -> Node | None:
+    def read(call: AtenCall) -> Node | None:
         given = call.arguments
         kernel = _whole(given["kernel_size"], dimensions)
         stride = _whole(given["stride"] or given["kernel_size"], dimensions)
@@ -152,7 +152,7 @@ def _pool(kind: str, dimensions: int) -> Reader:
 
 
 def _adaptive_pool(kind: str, dimensions: int) -> Reader:
-    def read(call: Call) -> Node | None:
+    def read(call: AtenCall) -> Node | None:
         if call.index:
             return None
         if call.keeps_shape:
@@ -162,7 +162,7 @@ def _adaptive_pool(kind: str, dimensions: int) -> Reader:
     return read
 
 
-def _mean(call: Call) -> Node | None:
+def _mean(call: AtenCall) -> Node | None:
     axes = call.arguments.get("dim")
     if not isinstance(axes, list) or call.facts["dtype"] != call.inputs[0].dtype:
         return None
@@ -170,7 +170,7 @@ def _mean(call: Call) -> Node | None:
     return Mean(**call.facts, dimensions=tuple(sorted(axis % rank for axis in axes)))
 
 
-def _reshape(call: Call) -> Node | None:
+def _reshape(call: AtenCall) -> Node | None:
     if call.facts["dtype"] != call.inputs[0].dtype:
         return None  # a view that reads the same memory as numbers of another type
     if call.facts["shape"] == call.inputs[0].shape:
@@ -178,7 +178,7 @@ def _reshape(call: Call) -> Node | None:
     return Reshape(**call.facts | {"inputs": call.inputs[:1]})  # others lend their shape alone
 
 
-def _slice(call: Call) -> Node | None:
+def _slice(call: AtenCall) -> Node | None:
     given, source = call.arguments, call.inputs[0]
     if VARYING in (given["start"], given["end"]):
         return None
@@ -196,7 +196,7 @@ def _slice(call: Call) -> Node | None:
     )
 
 
-def _pad(call: Call) -> Node | None:
+def _pad(call: AtenCall) -> Node | None:
     given = call.arguments
     if VARYING in given["pad"]:
         return None
@@ -206,15 +206,15 @@ def _pad(call: Call) -> Node | None:
     return Pad(**call.facts, sides=tuple(given["pad"]), mode=mode, value=value)
 
 
-def _dropout(call: Call) -> Node | None:
+def _dropout(call: AtenCall) -> Node | None:
     return call.inputs[0] if call.arguments["train"] is False else None
 
 
-def _nothing(call: Call) -> Node | None:
+def _nothing(call: AtenCall) -> Node | None:
     return call.inputs[0] if call.keeps_shape else None
 
 
-def _pointwise(call: Call) -> Node | None:
+def _pointwise(call: AtenCall) -> Node | None:
     """An elementwise function, if all tensors that it reads are activations of its shape."""
     alike = (call.facts["shape"], call.facts["dtype"])
     if not call.inputs or any((one.shape, one.dtype) != alike for one in call.inputs):

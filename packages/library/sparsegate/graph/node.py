@@ -90,7 +90,7 @@ Layer: TypeAlias = Linear | Conv
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Norm(Node):
-    """Batch normalisation by running statistics: a scale and a shift for every channel."""
+    """Batch normalization by running statistics: a scale and a shift for every channel."""
 
     weight: Constant | None
     bias: Constant | None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, fx, nn
 
-from .aten import VARYING, Call, read_call
+from .aten import VARYING, AtenCall, read_call
 from .graph import Graph
 from .node import Constant, Input, Node
 
@@ -20,7 +20,7 @@ MOST = 2**31
 """More inputs than any batch has."""
 
 
-class Program:
+class CapturedProgram:
     """An exported program without in-place operations."""
 
     def __init__(self, model: nn.Module, program: ExportedProgram) -> None:
@@ -92,14 +92,14 @@ class Program:
             return False
         return all(read in self.constants for read in node.all_input_nodes)
 
-    def _call(self, node: fx.Node) -> Call:
+    def _call(self, node: fx.Node) -> AtenCall:
         """An operation with its arguments; one of several results is read as a call of its own."""
         source: Any = node.args[0] if node.target is operator.getitem else node
         index: Any = node.args[1] if node.target is operator.getitem else 0
         schema = getattr(source.target, "_schema", None)
         name = schema.name.partition("::")[2] if schema else str(source.name)
         inputs = [self.nodes[read] for read in _reads(source) if read in self.nodes]
-        return Call(
+        return AtenCall(
             operator=name,
             index=index,
             arguments=fx.map_arg(_by_name(source, schema), self._argument) if schema else {},

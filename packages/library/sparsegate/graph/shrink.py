@@ -95,7 +95,7 @@ def _kept(units: Units) -> Tensor:
 
 
 def _cut_(model: nn.Module, units: Units, keep: Tensor) -> None:
-    """Takes the other units out of all that computes, normalises and reads them, in place."""
+    """Takes the other units out of all that computes, normalizes and reads them, in place."""
     for constant in by_unit(units):
         _cut_tensor_(model, constant, keep)
     for layer in units.readers:

@@ -1,8 +1,8 @@
 """Follows units (features, channels, heads) from the layers that compute them to their readers.
 
 A unit is an output feature of a linear layer, an output channel of a convolution, or the features
-of one head of attention. On the way it may be normalised, activated, pooled, flattened, added to
-the units of other layers and multiplied by them, as long as it is not mixed with its neighbours.
+of one head of attention. On the way it may be normalized, activated, pooled, flattened, added to
+the units of other layers and multiplied by them, as long as it is not mixed with its neighbors.
 """
 
 from __future__ import annotations

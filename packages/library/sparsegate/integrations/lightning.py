@@ -41,7 +41,7 @@ class GateMonitor(Callback):  # type: ignore[misc]
     """Logs `kept`, the fraction of gated weights that are left, and checks that gates can move.
 
     Lightning finds it by itself where sparsegate is installed. It does nothing to modules without
-    gates. Use it with an optimiser that moves gates, such as `GatedAdamW`, in
+    gates. Use it with an optimizer that moves gates, such as `GatedAdamW`, in
     `configure_optimizers`; otherwise use `GateCallback`.
 
     Raises:
@@ -82,7 +82,7 @@ class GateCallback(Callback):  # type: ignore[misc]
         trainer = L.Trainer(max_epochs=10, callbacks=[GateCallback(target=sg.Target(keep=0.1))])
         trainer.fit(module, loader)  # an ordinary module; 90 % of the gated weights are zero
 
-    The module stays as it is: gates are left out of the optimisers that `configure_optimizers`
+    The module stays as it is: gates are left out of the optimizers that `configure_optimizers`
     returns, and so of weight decay and clipping. The trainer's checkpoints contain the gates and
     the state of the target. A resumed training equals an uninterrupted one on a CPU.
 
@@ -98,12 +98,12 @@ class GateCallback(Callback):  # type: ignore[misc]
         start: The gates' first values; `Constant(0.9)` unless given. For trained weights
             `Graded()` or `Target(listen=True)` are better.
         draw: How masks come from gates; `Threshold()` unless given.
-        judge: Returns the module's validation accuracy in per cent, for `Target(max_drop=...)`.
+        judge: Returns the module's validation accuracy in percent, for `Target(max_drop=...)`.
         finish: Whether to take off the gates when `fit` ends.
 
     Raises:
-        ValueError: If the module uses manual optimisation, the number of steps is unknown, or the
-            optimiser of the module moves gates itself.
+        ValueError: If the module uses manual optimization, the number of steps is unknown, or the
+            optimizer of the module moves gates itself.
     """
 
     def __init__(
@@ -135,23 +135,23 @@ class GateCallback(Callback):  # type: ignore[misc]
         return self._optimizer.found
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
-        """Puts gates on the module before its optimisers are built."""
+        """Puts gates on the module before its optimizers are built."""
         if stage != "fit":
             self._hook = pl_module.register_load_state_dict_pre_hook(_finish_what_is_loaded)
             return
         if not pl_module.automatic_optimization:
             raise ValueError(
-                "GateCallback needs automatic optimisation; with manual optimisation, step a "
+                "GateCallback needs automatic optimization; with manual optimization, step a "
                 "sparsegate.GatedAdamW of your own"
             )
         if not gates(pl_module):
             gate(pl_module, **self._where)
 
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
-        """Takes the gates out of the module's optimisers, and builds theirs."""
+        """Takes the gates out of the module's optimizers, and builds theirs."""
         if any(isinstance(each, GateOptimizer) for each in trainer.optimizers):
             raise ValueError(
-                "the module's own optimiser moves gates, and so does GateCallback; keep one: "
+                "the module's own optimizer moves gates, and so does GateCallback; keep one: "
                 "without GateCallback, kept weights are logged all the same"
             )
         for optimizer in trainer.optimizers:
@@ -203,13 +203,13 @@ class GateCallback(Callback):  # type: ignore[misc]
             finish(pl_module)
 
     def state_dict(self) -> dict[str, Any]:
-        """The state of the gates' optimiser and of the target."""
+        """The state of the gates' optimizer and of the target."""
         if self._optimizer is None:
             return {}
         return {"gates": self._optimizer.state_dict(), "steps": self._steps_done}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Keeps the state until the optimiser is built."""
+        """Keeps the state until the optimizer is built."""
         self._saved = state_dict
 
 
@@ -229,7 +229,7 @@ def log_kept(callback: Callback, trainer: Any, module: nn.Module) -> None:
 
 
 def _leave_out(optimizer: torch.optim.Optimizer, module: nn.Module) -> None:
-    """Takes the gates out of an optimiser that was given all parameters."""
+    """Takes the gates out of an optimizer that was given all parameters."""
     ours = {id(each.gate) for each in gates(module).values()}
     for group in optimizer.param_groups:
         group["params"] = [each for each in group["params"] if id(each) not in ours]

@@ -32,9 +32,7 @@ class Records:
 
     @classmethod
     def read(
-        cls,
-        run: Path | str | dict[str, Any] | None,
-        speed: Path | str | dict[str, Any] | None,
+        cls, run: Path | str | dict[str, Any] | None, speed: Path | str | dict[str, Any] | None
     ) -> Records:
         """The records in files, or their values.
 

@@ -1,4 +1,4 @@
-"""Optimisers of weights and gates, which share one step rule."""
+"""Optimizers of weights and gates, which share one step rule."""
 
 from typing import Any
 

@@ -21,21 +21,17 @@ State = Mapping[Tensor, dict[str, Any]]
 
 
 class CachedLaunch:
-    """Gated weights that the kernel can take, with the optimiser state that they had when checked.
+    """Gated weights that the kernel can take, with the optimizer state that they had when checked.
 
     Args:
         updates: The tensors of each weight.
-        state: The optimiser's state.
-        params: The optimiser's lists of parameters.
+        state: The optimizer's state.
+        params: The optimizer's lists of parameters.
         shifted: Whether every step comes with a shift of all gates.
     """
 
     def __init__(
-        self,
-        updates: Sequence[Update],
-        state: State,
-        *params: list[Tensor],
-        shifted: bool = False,
+        self, updates: Sequence[Update], state: State, *params: list[Tensor], shifted: bool = False
     ) -> None:
         self._sources = (state, *params)
         self.shifted = shifted

@@ -1,4 +1,4 @@
-"""What all optimisers of gates share: a plan, a price, checks, and their state dicts."""
+"""What all optimizers of gates share: a plan, a price, checks, and their state dicts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from sparsegate.gates import OPEN_ABOVE, Mover, check_finite_gates, require_gates
-from sparsegate.price import Penalty, PenaltyPlan, Plan
+from sparsegate.price import GatePlan, Penalty, PenaltyPlan
 from sparsegate.sharded import local, whole
 from sparsegate.target import Found, GroupedPlan, Target, TargetPlan, target_plan
 
@@ -28,9 +28,9 @@ Closure = Callable[[], Any]
 
 
 class GateOptimizer(Optimizer, abc.ABC):
-    """An optimiser whose gates follow a plan: a fixed penalty, or a target that finds the price."""
+    """An optimizer whose gates follow a plan: a fixed penalty, or a target that finds the price."""
 
-    plan: Plan
+    plan: GatePlan
     moves_gates = True
     _steps_since_check = 0
     _begun = False
@@ -54,7 +54,7 @@ class GateOptimizer(Optimizer, abc.ABC):
     def found(self) -> Found:
         """The price that the target has led to, and the weights that are left."""
         if not isinstance(self.plan, TargetPlan | GroupedPlan):
-            raise ValueError("there is no target to report on; pass target= to the optimiser")
+            raise ValueError("there is no target to report on; pass target= to the optimizer")
         return self.plan.found
 
     @property
@@ -111,17 +111,17 @@ class GateOptimizer(Optimizer, abc.ABC):
         """Restores what `state_dict` returned.
 
         Raises:
-            ValueError: If only one of the two optimisers has a target, or their targets differ.
+            ValueError: If only one of the two optimizers has a target, or their targets differ.
         """
         saved = next((g["control"] for g in state_dict["param_groups"] if "control" in g), None)
         own = self.plan.state()
         if (saved is None) != (own is None):
-            owner, other = "the saved optimiser", "this one"
+            owner, other = "the saved optimizer", "this one"
             if saved is None:
                 owner, other = other, owner
             raise ValueError(
                 f"{owner} has a target and {other} has none, so training would go on with another "
-                "plan; build the optimiser with the target= and steps= of the saved one"
+                "plan; build the optimizer with the target= and steps= of the saved one"
             )
         super().load_state_dict(state_dict)
         if saved is not None:
@@ -143,7 +143,7 @@ class GateOptimizer(Optimizer, abc.ABC):
         steps: int | None,
         judge: Callable[[], float] | None,
     ) -> None:
-        """Makes the plan from an optimiser's arguments."""
+        """Makes the plan from an optimizer's arguments."""
         self._modules = list(require_gates(model).values())
         self._gates = {name: gate.gate for name, gate in require_gates(model).items()}
         self.plan = PenaltyPlan(
@@ -194,7 +194,7 @@ class GateOptimizer(Optimizer, abc.ABC):
         begins = isinstance(self.plan, TargetPlan | GroupedPlan) and self.plan.done == 0
         if begins and any(gate.is_loaded() for gate in self._modules):
             raise ValueError(
-                "the gates are those of a checkpoint, and this optimiser begins at step 0: load "
+                "the gates are those of a checkpoint, and this optimizer begins at step 0: load "
                 "its saved state too, optimizer.load_state_dict(...); to begin anew, gate the "
                 "finished model"
             )

@@ -1,4 +1,4 @@
-"""GateSGD: moves a model's gates, next to any optimiser of its weights."""
+"""GateSGD: moves a model's gates, next to any optimizer of its weights."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from sparsegate.gates import require_gates
-from sparsegate.price import Moment, Penalty, Plan
+from sparsegate.price import GatePlan, Moment, Penalty
 from sparsegate.sharded import local
 from sparsegate.target import Target
 
@@ -26,7 +26,7 @@ class GateSGD(GateOptimizer):
     >>> model(torch.ones(1, 2)).sum().backward()
     >>> gates.step()
 
-    Train the weights with any other optimiser: `torch.optim.AdamW(sparsegate.weights(model))`.
+    Train the weights with any other optimizer: `torch.optim.AdamW(sparsegate.weights(model))`.
 
     Gates are clipped after the step. Clipping in the forward pass would leave clipped gates
     without a gradient. A gate without a gradient still pays its price. A gate with
@@ -35,7 +35,7 @@ class GateSGD(GateOptimizer):
     Schedulers of torch work on the learning rate. `optimizer.price = ramp(step / steps, over=0.5)`
     raises the price over training; the factor is part of the state dict.
 
-    With a target, the optimiser finds the price, and `print(optimizer.found)` reports it.
+    With a target, the optimizer finds the price, and `print(optimizer.found)` reports it.
 
     Args:
         model: A gated model.
@@ -46,9 +46,9 @@ class GateSGD(GateOptimizer):
         penalty: What open and undecided gates cost; `Penalty()` unless given. Not with a target.
         target: What training should end on, instead of a penalty.
         steps: The number of steps of the whole training. A target needs it. With a penalty, the
-            learning rate follows from it, or else the optimiser warns if the price is too low to
+            learning rate follows from it, or else the optimizer warns if the price is too low to
             close any gate.
-        judge: Returns the model's validation accuracy in per cent, the same on every process.
+        judge: Returns the model's validation accuracy in percent, the same on every process.
             Only `Target(max_drop=...)` calls it.
 
     Raises:
@@ -95,7 +95,7 @@ def check_gates(model: nn.Module, lr: float | None, momentum: float) -> None:
 
 
 def step_gate_group(
-    group: dict[str, Any], state: MutableMapping[Tensor, dict[str, Any]], plan: Plan
+    group: dict[str, Any], state: MutableMapping[Tensor, dict[str, Any]], plan: GatePlan
 ) -> None:
     """Moves the gates of a parameter group once, as their plan says."""
     params: list[Tensor] = group["params"]

@@ -1,4 +1,4 @@
-"""GatedAdamW: one optimiser for weights and gates, with AdamW's steps for the weights."""
+"""GatedAdamW: one optimizer for weights and gates, with AdamW's steps for the weights."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class GatedAdamW(GateOptimizer):
     >>> model(torch.ones(1, 2)).sum().backward()
     >>> optimizer.step()
 
-    It is a single optimiser, so trainers that know one optimiser (transformers, Lightning) step,
+    It is a single optimizer, so trainers that know one optimizer (transformers, Lightning) step,
     scale and save it as a whole. The weights' steps equal those of `torch.optim.AdamW` bit for
     bit. Only gated weights decay; norms, biases and gates do not.
 
@@ -57,9 +57,9 @@ class GatedAdamW(GateOptimizer):
         penalty: What open and undecided gates cost; `Penalty()` unless given. Not with a target.
         target: What training should end on, instead of a penalty.
         steps: The number of steps of the whole training. A target needs it. With a penalty, the
-            learning rate follows from it, or else the optimiser warns if the price is too low to
+            learning rate follows from it, or else the optimizer warns if the price is too low to
             close any gate.
-        judge: Returns the model's validation accuracy in per cent, the same on every process.
+        judge: Returns the model's validation accuracy in percent, the same on every process.
             Only `Target(max_drop=...)` calls it.
 
     Raises:
@@ -104,7 +104,7 @@ class GatedAdamW(GateOptimizer):
             {"params": [param for param in free if id(param) in gated]},
             {"params": [param for param in free if id(param) not in gated], "weight_decay": 0.0},
         ]
-        # torch's own optimiser checks the settings and computes the steps of the weights.
+        # torch's own optimizer checks the settings and computes the steps of the weights.
         self._adamw = AdamW(
             [group for group in groups if group["params"]],
             lr=lr,

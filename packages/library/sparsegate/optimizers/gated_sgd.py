@@ -1,4 +1,4 @@
-"""GatedSGD: one optimiser for weights and gates, which needs one gradient for both."""
+"""GatedSGD: one optimizer for weights and gates, which needs one gradient for both."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ class GatedSGD(GateOptimizer):
     >>> model(torch.ones(1, 2)).sum().backward()
     >>> optimizer.step()
 
-    The steps are the same as those of the two optimisers, at lower cost. A gate's gradient is the
+    The steps are the same as those of the two optimizers, at lower cost. A gate's gradient is the
     masked weight's gradient times the weight, so it is never stored: a gated weight takes 8 bytes
     more than a plain one instead of 12, or 4 with `small`. Several processes exchange no more than
     for a plain network. On a GPU one Triton kernel computes the whole step in one pass.
 
-    The optimiser takes the gates over: they get no gradients any more, and `weight.grad` is the
+    The optimizer takes the gates over: they get no gradients any more, and `weight.grad` is the
     gradient of the masked weight, also for closed gates. It needs the `Threshold` draw, because
     the mask of a random draw is gone when the step comes.
 
     Args:
-        model: A gated model; wrap it in DDP after building the optimiser.
+        model: A gated model; wrap it in DDP after building the optimizer.
         lr: The weights' learning rate.
         momentum: The weights' momentum, in [0, 1).
         weight_decay: The weights' decay, as in `torch.optim.SGD`.
@@ -50,9 +50,9 @@ class GatedSGD(GateOptimizer):
         penalty: What open and undecided gates cost; `Penalty()` unless given. Not with a target.
         target: What training should end on, instead of a penalty.
         steps: The number of steps of the whole training. A target needs it. With a penalty, the
-            learning rate follows from it, or else the optimiser warns if the price is too low to
+            learning rate follows from it, or else the optimizer warns if the price is too low to
             close any gate.
-        judge: Returns the model's validation accuracy in per cent, the same on every process.
+        judge: Returns the model's validation accuracy in percent, the same on every process.
             Only `Target(max_drop=...)` calls it.
         small: Keep gates in 16 bits, rounded stochastically, and their momentum in bfloat16.
 
@@ -222,7 +222,7 @@ def _of_weight(rates: Rates, weight: Tensor) -> Rates:
 def take_over_(model: nn.Module, *, small: bool = False) -> None:
     """Prepares a model's gates for `GatedSGD`, in place; `GatedSGD` calls it.
 
-    Call it yourself only if DDP wraps the model before the optimiser is built.
+    Call it yourself only if DDP wraps the model before the optimizer is built.
 
     Args:
         model: A gated model.

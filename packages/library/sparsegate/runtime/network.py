@@ -100,7 +100,7 @@ class SparseNetwork(nn.Module):
     def use(self, *choices: Choice) -> None:
         """Runs with these choices from now on."""
         if not choices:
-            raise ValueError("there is no choice to run by; leave `choices` out to measure")
+            raise ValueError("choices is empty; leave it out to measure")
         plans = {choice.batch: self._planned(choice, choice.batch) for choice in choices}
         (output,) = self._graph.outputs
         assert output is not None

@@ -40,7 +40,7 @@ class AccuracyDrop(Goal):
         assert target.max_drop is not None
         if target.baseline is None:
             raise ValueError(
-                "max_drop needs baseline=, the validation accuracy of the dense network in per cent"
+                "max_drop needs baseline=, the validation accuracy of the dense network in percent"
             )
         self._target, self._baseline, self._allowed = target, target.baseline, target.max_drop
         self._least, self._most = math.log(view.num_layers()), math.log(view.num_gates())

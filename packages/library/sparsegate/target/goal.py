@@ -31,11 +31,11 @@ class View(abc.ABC):
 
     @abc.abstractmethod
     def accuracy_of(self, count: int) -> float:
-        """Validation accuracy in per cent if the network were cut to this many weights now."""
+        """Validation accuracy in percent if the network were cut to this many weights now."""
 
     @abc.abstractmethod
     def accuracy(self) -> float:
-        """Validation accuracy in per cent; of the mean of recent weights if the goal wants it."""
+        """Validation accuracy in percent; of the mean of recent weights if the goal wants it."""
 
     @abc.abstractmethod
     def settle_(self) -> None:

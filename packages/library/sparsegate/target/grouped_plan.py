@@ -10,14 +10,14 @@ from typing import Any
 from torch import Tensor, nn
 
 from sparsegate.gates import require_gates
-from sparsegate.price import Moment, Motion, Plan, Slope
+from sparsegate.price import GatePlan, Moment, Motion, Slope
 
 from .plan import TargetPlan
 from .same_target import check_same_target, settings_of
 from .target import Found, Target
 
 
-class GroupedPlan(Plan):
+class GroupedPlan(GatePlan):
     """Moves the gates of every group of layers by a plan of its own.
 
     Args:
@@ -132,7 +132,7 @@ def _groups(names: Sequence[str], target: Target) -> dict[str, list[str]]:
 
 
 def _part(moment: Moment, places: Sequence[int]) -> Moment:
-    """What an optimiser reports, for the gates of one group."""
+    """What an optimizer reports, for the gates of one group."""
 
     def gradients() -> list[Tensor | None]:
         all_of_them = moment.gradients()

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from sparsegate.gates import ClosedLayer, graded_
-from sparsegate.price import Moment, Motion, Plan, Slope
+from sparsegate.price import GatePlan, Moment, Motion, Slope
 from sparsegate.schedule import cosine, ramp
 from sparsegate.sharded import local, whole
 
@@ -44,7 +44,7 @@ INTERVAL = 10  # steps between two changes of the price; fewer in short training
 RUNNING = ("_grad_sum", "_num_measured", "_price", "_level", "_price_sum", "_distance_sum")
 
 
-class TargetPlan(Plan):
+class TargetPlan(GatePlan):
     """Knows where a training with a target stands, and moves the price.
 
     The price is a dual variable. Every few steps, a bisection on the gates finds how far all of
@@ -57,7 +57,7 @@ class TargetPlan(Plan):
         model: The gated model.
         target: What training should end on.
         steps: The number of steps of the whole training.
-        judge: Returns the model's validation accuracy in per cent; only `max_drop` needs it.
+        judge: Returns the model's validation accuracy in percent; only `max_drop` needs it.
         momentum: The gates' momentum.
         names: The gated weights that the plan moves; all unless given.
     """

@@ -29,6 +29,6 @@ def check_same_target(state: dict[str, Any], target: Target, steps: int) -> None
     ]
     if changed:
         raise ValueError(
-            f"the saved optimiser had another target: {', '.join(changed)}; build this one "
+            f"the saved optimizer had another target: {', '.join(changed)}; build this one "
             "with the target= and steps= of the saved one"
         )

@@ -68,24 +68,25 @@ class Target:
     """Fraction of training after which the mask is frozen."""
 
     travel: float | None = None
-    """Distance that a gate with an average gradient of constant sign travels in all of training.
+    """Distance that a gate with an average gradient of constant sign travels in the whole training.
 
-    Unless given, it follows from the number of weights that is left: 1 for 5 %, twice as far for a
-    quarter of that number, ten at most. With `price` and `path` it is ten.
+    The default follows from the fraction of weights to keep: 1 for 5 %, 2 for 1.25 %, and at most
+    10. With `price` and `path` it is 10.
     """
 
     grade: bool | None = None
-    """Whether gates that all start at one value are put in the order of their weights at `begin`.
+    """Whether gates that all start at one value are ordered by their weights' sizes at `begin`.
 
-    Then the smallest weights of every layer close first (see `Graded`), unless the loss moves their
-    gates. If not given, it is true unless `travel`, `price` or `path` is given. Drawn gates stay.
+    The smallest weights of every layer then close first (see `Graded`), unless the loss moves their
+    gates. The default is true, unless `travel`, `price` or `path` is given. It has no effect on
+    gates that are drawn at random (`Sample`).
     """
 
     evenly: float = 0.0
-    """Unit in which gates move: 0, the network's mean gradient; 1, their own layer's."""
+    """Unit in which gates move: the mean gradient of the network (0), or of each layer (1)."""
 
     listen: bool = False
-    """For trained weights: at `begin`, set gates by the loss's squared gradients up to then."""
+    """For pretrained weights: at `begin`, order gates by the loss's squared gradients so far."""
 
     fall: Literal["cube", "factor"] = "cube"
     """How the number of open gates falls: as a cube, or by a constant factor; not for max_drop."""
@@ -94,7 +95,7 @@ class Target:
         """Answers a common slip before `__init__` refuses it without a word of help."""
         if (sparsity := options.get("sparsity")) is not None:
             hint = f"keep={1 - sparsity:g}" if isinstance(sparsity, int | float) else "keep="
-            raise TypeError(f"a target has no sparsity, it has what is left: write {hint}")
+            raise TypeError(f"Target takes the fraction to keep, not the sparsity: write {hint}")
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
@@ -110,8 +111,7 @@ class Target:
             self.max_drop is not None and 0 < self.baseline <= 100
         ):
             raise ValueError(
-                f"baseline is an accuracy in per cent for max_drop, got {self.baseline} "
-                f"with {asked}"
+                f"baseline is an accuracy in percent for max_drop, got {self.baseline} with {asked}"
             )
         self._check_way()
 
@@ -170,7 +170,7 @@ class Target:
             )
         if self.listen and self.grade:
             raise ValueError(
-                "listen and grade both put the gates in an order at begin; leave one of them out"
+                "listen and grade both order the gates at begin; leave one of them out"
             )
         if not 0 <= self.evenly <= 1:
             raise ValueError(f"evenly is in [0, 1], got {self.evenly}")

@@ -9,14 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from sparsegate.files import compress, encode_sg
-from sparsegate.gates import (
-    OPEN_ABOVE,
-    Graded,
-    Threshold,
-    gated_weights,
-    require_gates,
-    unwrapped,
-)
+from sparsegate.gates import OPEN_ABOVE, Graded, Threshold, gated_weights, require_gates, unwrapped
 from sparsegate.sharded import shared_like, whole
 
 from .count import num_true
@@ -33,7 +26,7 @@ class GatesView(View):
 
     Args:
         model: The gated model.
-        judge: Returns the model's validation accuracy in per cent.
+        judge: Returns the model's validation accuracy in percent.
         names: The gated weights to look at; all unless given.
     """
 
@@ -118,7 +111,7 @@ class GatesView(View):
         if self._judge is None:
             raise ValueError(
                 "max_drop needs judge=, a function that returns the model's validation accuracy "
-                "in per cent, the same on every process"
+                "in percent, the same on every process"
             )
         return float(self._judge())
 

@@ -144,7 +144,7 @@ def _beyond(node: Conv | Pool, axis: int) -> int:
 
 
 def reads_in_place(node: Conv) -> bool:
-    """Whether a convolution reads its neighbours where they lie."""
+    """Whether a convolution reads its neighbors where they lie."""
     return node.stride == (1, 1) and min(map(min, node.padding)) >= 0
 
 

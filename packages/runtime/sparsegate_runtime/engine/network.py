@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -152,7 +152,7 @@ class Pad(Node):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LayerNorm(Node):
-    """Normalisation over the last dimension."""
+    """Normalization over the last dimension."""
 
     weight: Array | None = field(repr=False)
     bias: Array | None = field(repr=False)
@@ -162,7 +162,7 @@ class LayerNorm(Node):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GroupNorm(Node):
-    """Normalisation over groups of channels of an image [batch, channels, height, width]."""
+    """Normalization over groups of channels of an image [batch, channels, height, width]."""
 
     weight: Array | None = field(repr=False)
     bias: Array | None = field(repr=False)
@@ -266,3 +266,15 @@ class Network:
         """The tensors that the caller passes."""
         found = [node for node in self.nodes if isinstance(node, Input)]
         return tuple(sorted(found, key=lambda node: node.index))
+
+
+def needed(nodes: Sequence[Node], outputs: Sequence[Node]) -> tuple[Node, ...]:
+    """The nodes that have a part in the outputs, and all inputs."""
+    wanted: set[Node] = set()
+    todo = list(outputs)
+    while todo:
+        node = todo.pop()
+        if node not in wanted:
+            wanted.add(node)
+            todo += node.inputs
+    return tuple(one for one in nodes if one in wanted or isinstance(one, Input))

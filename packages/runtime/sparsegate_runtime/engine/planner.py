@@ -210,7 +210,7 @@ def only_in_lines(planner: Planner, what: str) -> None:
 def merged(
     shape: Sequence[int], strides: Sequence[Sequence[int]]
 ) -> tuple[list[int], list[list[int]]]:
-    """Dimensions by the last tensor's strides, neighbours merged where all tensors allow it.
+    """Dimensions by the last tensor's strides, neighbors merged where all tensors allow it.
 
     >>> merged((2, 3, 4), [(12, 4, 1), (12, 4, 1)])
     ([24], [[1], [1]])

@@ -247,7 +247,7 @@ def _flattened(tensors: Sequence[Tensor]) -> tuple[list[int], list[list[int]], P
         found = whole
     if not inner or found is None:
         sizes, strides = merged(out.shape, [one.strides for one in tensors])
-        if strides[-1][-1] != 1:  # the kernel writes neighbours
+        if strides[-1][-1] != 1:  # the kernel writes neighbors
             sizes.append(1)
             for own in strides:
                 own.append(1)

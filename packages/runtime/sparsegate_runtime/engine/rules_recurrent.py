@@ -21,7 +21,7 @@ MOST_COLUMNS = 2**16
 
 
 def recurrent(planner: Planner, node: n.Recurrent) -> Tensor:
-    """All steps, on tensors whose units are neighbours."""
+    """All steps, on tensors whose units are neighbors."""
     source = planner.values[node.inputs[0]]
     if source.strides[2] != 1 or source.buffer.slot:
         source = planner.copy(source, planner.new(source.shape, range(3)))

@@ -50,7 +50,7 @@ def steps_of(
 
 
 def runs(pending: Sequence[Pending]) -> list[list[int]]:
-    """Neighbours that work on the same positions, and every other operation alone."""
+    """Neighbors that work on the same positions, and every other operation alone."""
     found: list[list[int]] = []
     for index, one in enumerate(pending):
         before = pending[index - 1] if index else None

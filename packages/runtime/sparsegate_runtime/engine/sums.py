@@ -201,7 +201,7 @@ def _conv(planner: Planner, node: n.Conv) -> Sums:
 
 
 def _conv_on_grid(planner: Planner, node: n.Conv, source: Tensor) -> Sums:
-    """A convolution that reads its neighbours and the zeros around images where they lie."""
+    """A convolution that reads its neighbors and the zeros around images where they lie."""
     grid = planner.borders.grid(node)
     plane = grid.line * grid.lines
     fits = source.strides[0] == plane and source.strides[2:] == (grid.line, 1)

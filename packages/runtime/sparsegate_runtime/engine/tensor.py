@@ -92,7 +92,7 @@ class Tensor:
         return None if strides is None else Tensor(self.buffer, self.offset, tuple(shape), strides)
 
     def positions(self, channel: int) -> Positions | None:
-        """All dimensions but one as neighbours; None if they are not, or with large gaps."""
+        """All dimensions but one as neighbors; None if they are not, or with large gaps."""
         dims = [dim for dim in range(len(self.shape)) if dim != channel]
         found = Positions.of([self.shape[d] for d in dims], [self.strides[d] for d in dims])
         step = self.strides[channel]
@@ -136,7 +136,7 @@ class Positions:
 
     @classmethod
     def of(cls, shape: Sequence[int], strides: Sequence[int]) -> Positions | None:
-        """None if neighbours do not lie next to each other, or most of the extent is gaps."""
+        """None if neighbors do not lie next to each other, or most of the extent is gaps."""
         spread = sorted((stride, size) for stride, size in zip(strides, shape, strict=True))
         reach = 1
         for stride, size in spread:
@@ -153,7 +153,7 @@ class Positions:
         return cls(tuple(shape), tuple(strides), extent)
 
     def runs(self) -> tuple[tuple[int, int], ...]:
-        """The first and the last of neighbours without gaps, if whole vectors can be taken of them.
+        """The first and the last of neighbors without gaps, if whole vectors can be taken of them.
 
         >>> Positions((2, 3, 16), (64, 16, 1), 128).runs()
         ((0, 48), (64, 112))
@@ -196,7 +196,7 @@ def rounded(size: int, to: int = LANES) -> int:
 
 
 def spaced(extent: int) -> int:
-    """The distance between channels for so many positions: tiles of neighbours use all cache sets.
+    """The distance between channels for so many positions: tiles of neighbors use all cache sets.
 
     >>> spaced(128), spaced(2048)
     (128, 2176)

@@ -20,7 +20,7 @@ from .format import (
 from .types import Array
 
 
-class Bitmap(Format):
+class BitmapFormat(Format):
     """Stores a mask with one bit for every element, and the kept elements."""
 
     name = "bitmap"

@@ -7,7 +7,7 @@ from .format import Description, Elements, Encoded, Format, part_of
 from .types import Array
 
 
-class Dense(Format):
+class DenseFormat(Format):
     """Stores all elements of a tensor, zeros included."""
 
     name = "dense"

@@ -8,16 +8,17 @@ import numpy as np
 
 from sparsegate_runtime.registry import Registry
 
-from .bitmap import Bitmap
+from .bitmap import BitmapFormat
 from .cost import Cost
-from .dense import Dense
+from .dense import DenseFormat
 from .format import Description, Elements, Format
-from .gaps import Gaps
-from .rows import Rows
+from .gaps import GapsFormat
+from .rows import RowsFormat
 from .types import FLOATS, TYPES, Array, Shape, bits_type, num_bytes
 
 FORMATS: Registry[Format] = Registry(
-    "tensor format", {kind.name: kind for kind in (Dense(), Bitmap(), Gaps(), Rows())}
+    "tensor format",
+    {kind.name: kind for kind in (DenseFormat(), BitmapFormat(), GapsFormat(), RowsFormat())},
 )
 BITS_PER_PART = 8 * 96
 """About what a header spends on every part, and on describing a tensor that is not dense."""

@@ -32,7 +32,7 @@ SPREAD = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder
 """Every byte as eight bytes, one for each bit."""
 
 
-class Gaps(Format):
+class GapsFormat(Format):
     """Stores the kept elements, and the gaps between kept or removed ones, whichever are fewer."""
 
     name = "gaps"

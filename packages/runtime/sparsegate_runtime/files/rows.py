@@ -11,7 +11,7 @@ from .format import Description, Elements, Encoded, Format, part_of, values_of
 from .types import Array, Shape
 
 
-class Rows(Format):
+class RowsFormat(Format):
     """Stores compressed sparse rows, with counts instead of pointers."""
 
     name = "rows"

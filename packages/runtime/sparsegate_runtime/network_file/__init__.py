@@ -3,7 +3,7 @@
 from .container import decode, encode, write
 from .fit import DiffersError
 from .network import Network, TensorInfo
-from .sketch import Record, Sketch, Symbol
+from .sketch import OperationRecord, Sketch, Symbol
 from .sketching import Capture, sketch_of
 from .table import table
 
@@ -11,7 +11,7 @@ __all__ = [
     "Capture",
     "DiffersError",
     "Network",
-    "Record",
+    "OperationRecord",
     "Sketch",
     "Symbol",
     "TensorInfo",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import prod
 from typing import Any
 
@@ -12,7 +12,7 @@ from sparsegate_runtime.engine import network as n
 
 from .kinds import TYPES
 from .sizes import Shape, Size
-from .sketch import Record, Sketch
+from .sketch import OperationRecord, Sketch
 
 MOST_DIMS = 6
 """Dimensions of a tensor that the engine computes with."""
@@ -52,7 +52,7 @@ class Builder:
                 raise ValueError(f"node {index} ({record.kind}): {error}") from error
             self.nodes.append(made)
         outputs = tuple(self.nodes[index] for index, _ in self.sketch.outputs)
-        return n.Network(_needed(self.nodes, outputs), outputs)
+        return n.Network(n.needed(self.nodes, outputs), outputs)
 
     def _check(self, node: n.Node) -> None:
         need(
@@ -121,7 +121,7 @@ def need(holds: bool, words: str) -> None:
         raise ValueError(words)
 
 
-def take_input(builder: Builder, record: Record) -> n.Node:
+def take_input(builder: Builder, record: OperationRecord) -> n.Node:
     """A tensor of the caller."""
     fields = record.fields
     kind = KINDS[TYPES[fields["type"]]]
@@ -137,15 +137,3 @@ def take_input(builder: Builder, record: Record) -> n.Node:
     if kind != "float32":
         builder.kinds[made] = kind
     return made
-
-
-def _needed(nodes: Sequence[n.Node], outputs: Sequence[n.Node]) -> tuple[n.Node, ...]:
-    """The nodes that have a part in the outputs, and all inputs."""
-    wanted: set[n.Node] = set()
-    todo = list(outputs)
-    while todo:
-        node = todo.pop()
-        if node not in wanted:
-            wanted.add(node)
-            todo += node.inputs
-    return tuple(one for one in nodes if one in wanted or isinstance(one, n.Input))

@@ -11,13 +11,13 @@ from sparsegate_runtime.engine import Function
 from sparsegate_runtime.engine import network as n
 
 from .build import Builder, need
-from .sketch import Record
+from .sketch import OperationRecord
 
 GATES = {"tanh": 1, "relu": 1, "lstm": 4, "gru": 3}
 REDUCTIONS = ("sum", "mean", "amax", "amin")
 
 
-def linear(builder: Builder, record: Record, read: n.Node) -> n.Node:
+def linear(builder: Builder, record: OperationRecord, read: n.Node) -> n.Node:
     """A matrix times the last dimension."""
     builder.floats(read)
     weight = builder.array(record.fields["weight"], 2)
@@ -35,7 +35,7 @@ def linear(builder: Builder, record: Record, read: n.Node) -> n.Node:
     )
 
 
-def conv(builder: Builder, record: Record, read: n.Node) -> n.Node:
+def conv(builder: Builder, record: OperationRecord, read: n.Node) -> n.Node:
     """A convolution."""
     fields = record.fields
     builder.floats(read)
@@ -69,7 +69,7 @@ def conv(builder: Builder, record: Record, read: n.Node) -> n.Node:
     )
 
 
-def transposed(builder: Builder, record: Record, read: n.Node) -> n.Node:
+def transposed(builder: Builder, record: OperationRecord, read: n.Node) -> n.Node:
     """A transposed convolution."""
     fields = record.fields
     builder.floats(read)
@@ -104,7 +104,7 @@ def transposed(builder: Builder, record: Record, read: n.Node) -> n.Node:
     )
 
 
-def function(builder: Builder, record: Record, *reads: n.Node) -> n.Node:
+def function(builder: Builder, record: OperationRecord, *reads: n.Node) -> n.Node:
     """A function of elements."""
     builder.floats(*reads)
     number, x, y = record.fields["function"]
@@ -114,7 +114,7 @@ def function(builder: Builder, record: Record, *reads: n.Node) -> n.Node:
     return n.Map(inputs=reads, shape=shape, function=Function(number), x=x, y=y)
 
 
-def layer_norm(builder: Builder, record: Record, read: n.Node) -> n.Node:
+def layer_norm(builder: Builder, record: OperationRecord, read: n.Node) -> n.Node:
     """A norm over the last dimension."""
     builder.floats(read)
     fields = record.fields
@@ -129,7 +129,7 @@ def layer_norm(builder: Builder, record: Record, read: n.Node) -> n.Node:
     )
 
 
-def group_norm(builder: Builder, record: Record, read: n.Node) -> n.Node:
+def group_norm(builder: Builder, record: OperationRecord, read: n.Node) -> n.Node:
     """A norm over groups of channels."""
     builder.floats(read)
     fields = record.fields
@@ -151,7 +151,7 @@ def _eps(eps: float) -> float:
     return eps
 
 
-def softmax(builder: Builder, record: Record, read: n.Node) -> n.Node:
+def softmax(builder: Builder, record: OperationRecord, read: n.Node) -> n.Node:
     """Softmax over one dimension."""
     builder.floats(read)
     (dimension,) = record.fields["dimension"]
@@ -160,7 +160,7 @@ def softmax(builder: Builder, record: Record, read: n.Node) -> n.Node:
     return n.Softmax(inputs=(read,), shape=read.shape, dimension=dimension, log=log)
 
 
-def product(builder: Builder, _: Record, one: n.Node, other: n.Node) -> n.Node:
+def product(builder: Builder, _: OperationRecord, one: n.Node, other: n.Node) -> n.Node:
     """A matrix product of two tensors."""
     builder.floats(one, other)
     need(min(len(one.shape), len(other.shape)) >= 2, "a product needs two dimensions at least")
@@ -171,7 +171,7 @@ def product(builder: Builder, _: Record, one: n.Node, other: n.Node) -> n.Node:
     return n.Product(inputs=(one, other), shape=shape)
 
 
-def attention(builder: Builder, record: Record, *reads: n.Node) -> n.Node:
+def attention(builder: Builder, record: OperationRecord, *reads: n.Node) -> n.Node:
     """Attention, with a mask or without."""
     q, k, v = (one.shape for one in reads[:3])
     builder.floats(*reads[:3])
@@ -190,7 +190,7 @@ def attention(builder: Builder, record: Record, *reads: n.Node) -> n.Node:
     return n.Attention(inputs=reads, shape=(*q[:3], v[3]), causal=causal, scale=scale)
 
 
-def reduce(builder: Builder, record: Record, read: n.Node) -> n.Node:
+def reduce(builder: Builder, record: OperationRecord, read: n.Node) -> n.Node:
     """A sum, mean, maximum or minimum over some dimensions."""
     builder.floats(read)
     dims = record.fields["dimensions"]
@@ -201,7 +201,7 @@ def reduce(builder: Builder, record: Record, read: n.Node) -> n.Node:
     return n.Reduce(inputs=(read,), shape=shape, function=name, dimensions=dims)
 
 
-def recurrent(builder: Builder, record: Record, read: n.Node) -> n.Node:
+def recurrent(builder: Builder, record: OperationRecord, read: n.Node) -> n.Node:
     """All steps of a recurrent layer."""
     builder.floats(read)
     fields = record.fields

@@ -14,10 +14,10 @@ from .build import Builder, need, take_input
 from .build_layers import Build, expands
 from .fields import CORNERS, LISTED, NEAREST, Rule
 from .sizes import MOST_SIZE
-from .sketch import Record
+from .sketch import OperationRecord
 
 
-def constant(builder: Builder, record: Record) -> n.Node:
+def constant(builder: Builder, record: OperationRecord) -> n.Node:
     """A tensor of the weights."""
     number = record.fields["value"]
     value = np.asarray(builder.tensors[number])
@@ -33,7 +33,7 @@ def _fixed(builder: Builder, value: NDArray[Any], name: str) -> n.Node:
     return made
 
 
-def reshape(builder: Builder, record: Record, read: n.Node) -> n.Node:
+def reshape(builder: Builder, record: OperationRecord, read: n.Node) -> n.Node:
     """The same elements in another shape."""
     shape = builder.shape(record.fields["shape"])
     need(prod(shape) == prod(read.shape), f"{read.shape} cannot become {shape}")
@@ -45,7 +45,7 @@ def reshape(builder: Builder, record: Record, read: n.Node) -> n.Node:
     return made
 
 
-def permute(builder: Builder, record: Record, read: n.Node) -> n.Node:
+def permute(builder: Builder, record: OperationRecord, read: n.Node) -> n.Node:
     """The dimensions in another order."""
     dims = record.fields["dimensions"]
     need(sorted(dims) == list(range(len(read.shape))), f"{dims} is no order of the dimensions")
@@ -56,7 +56,7 @@ def permute(builder: Builder, record: Record, read: n.Node) -> n.Node:
     return n.Permute(inputs=(read,), shape=shape, dimensions=dims)
 
 
-def cut(builder: Builder, record: Record, read: n.Node) -> n.Node:
+def cut(builder: Builder, record: OperationRecord, read: n.Node) -> n.Node:
     """Some positions of a dimension."""
     (dim,), (step,) = record.fields["dimension"], record.fields["step"]
     need(dim < len(read.shape), f"there is no dimension {dim}")
@@ -75,7 +75,7 @@ def cut(builder: Builder, record: Record, read: n.Node) -> n.Node:
     return n.Slice(inputs=(read,), shape=shape, dimension=dim, start=start, step=step)
 
 
-def expand(builder: Builder, record: Record, read: n.Node) -> n.Node:
+def expand(builder: Builder, record: OperationRecord, read: n.Node) -> n.Node:
     """Sizes of one repeated."""
     shape = builder.shape(record.fields["shape"])
     expands(read.shape, shape)
@@ -86,7 +86,7 @@ def expand(builder: Builder, record: Record, read: n.Node) -> n.Node:
     return n.Expand(inputs=(read,), shape=shape)
 
 
-def join(builder: Builder, record: Record, *reads: n.Node) -> n.Node:
+def join(builder: Builder, record: OperationRecord, *reads: n.Node) -> n.Node:
     """Tensors one after another."""
     builder.floats(*reads)
     (dim,) = record.fields["dimension"]
@@ -104,7 +104,7 @@ def join(builder: Builder, record: Record, *reads: n.Node) -> n.Node:
     return n.Join(inputs=reads, shape=whole, dimension=dim)
 
 
-def pad(builder: Builder, record: Record, read: n.Node) -> n.Node:
+def pad(builder: Builder, record: OperationRecord, read: n.Node) -> n.Node:
     """Positions added or left out."""
     builder.floats(read)
     sides = record.fields["sides"]
@@ -115,7 +115,7 @@ def pad(builder: Builder, record: Record, read: n.Node) -> n.Node:
     return n.Pad(inputs=(read,), shape=shape, sides=sides, value=record.fields["value"])
 
 
-def pool(builder: Builder, record: Record, read: n.Node) -> n.Node:
+def pool(builder: Builder, record: OperationRecord, read: n.Node) -> n.Node:
     """Windows over images."""
     builder.floats(read)
     fields = record.fields
@@ -142,7 +142,7 @@ def pool(builder: Builder, record: Record, read: n.Node) -> n.Node:
     )
 
 
-def resize(builder: Builder, record: Record, read: n.Node) -> n.Node:
+def resize(builder: Builder, record: OperationRecord, read: n.Node) -> n.Node:
     """Images of another size."""
     builder.floats(read)
     fields = record.fields
@@ -190,7 +190,7 @@ def sources(rule: int, scale: float, size: int, wanted: int) -> Any:
     return first, second, (where - first).astype(np.float32)
 
 
-def embedding(builder: Builder, record: Record, read: n.Node) -> n.Node:
+def embedding(builder: Builder, record: OperationRecord, read: n.Node) -> n.Node:
     """Rows of a table."""
     number = record.fields["table"]
     table = builder.array(number, 2)
@@ -200,7 +200,7 @@ def embedding(builder: Builder, record: Record, read: n.Node) -> n.Node:
     return n.Embedding(inputs=(read,), shape=shape, table=table, name=builder.title(number))
 
 
-def cast(builder: Builder, _: Record, read: n.Node) -> n.Node:
+def cast(builder: Builder, _: OperationRecord, read: n.Node) -> n.Node:
     """Integers or truth values of an input as floats."""
     kind = builder.kinds.get(read, "float32")
     need(kind in ("int64", "bool"), f"a cast reads {kind}, expected int64 or bool")

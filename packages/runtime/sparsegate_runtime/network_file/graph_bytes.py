@@ -10,7 +10,7 @@ from .fields import Named
 from .kinds import KINDS, MOST_READS, NUMBERS, Kind
 from .numbers import read_byte, read_text, text
 from .sizes import MOST_SIZE
-from .sketch import Record, Sketch, Symbol
+from .sketch import OperationRecord, Sketch, Symbol
 
 MOST_SYMBOLS, MOST_NODES, MOST_OUTPUTS = 8, 2**16, 4096
 
@@ -40,7 +40,7 @@ def read_graph(raw: bytes, tensors: Sequence[str]) -> Sketch:
     """
     reader, named = ByteReader(raw), Named(len(tensors))
     symbols = [_read_symbol(reader) for _ in range(reader.varint(MOST_SYMBOLS))]
-    records: list[Record] = []
+    records: list[OperationRecord] = []
     for index in range(_count(reader, MOST_NODES, "nodes")):
         records.append(_read(reader, index, named))
     outputs = []
@@ -63,7 +63,7 @@ def _count(reader: ByteReader, most: int, what: str) -> int:
     return count
 
 
-def _encode(record: Record, index: int, named: Named) -> bytes:
+def _encode(record: OperationRecord, index: int, named: Named) -> bytes:
     kind = KINDS[NUMBERS[record.kind]]
     least, most = kind.reads
     head = bytes([NUMBERS[record.kind]])
@@ -75,11 +75,11 @@ def _encode(record: Record, index: int, named: Named) -> bytes:
     )
 
 
-def _read(reader: ByteReader, index: int, named: Named) -> Record:
+def _read(reader: ByteReader, index: int, named: Named) -> OperationRecord:
     kind = KINDS[read_byte(reader, len(KINDS) - 1, "a kind of node")]
     reads = [_read_index(reader, index) for _ in range(_num_reads(reader, kind))]
     fields = {name: field.read(reader, named) for name, field in kind.fields.items()}
-    return Record(kind.name, tuple(reads), fields)
+    return OperationRecord(kind.name, tuple(reads), fields)
 
 
 def _num_reads(reader: ByteReader, kind: Kind) -> int:

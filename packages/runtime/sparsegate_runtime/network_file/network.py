@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsegate_runtime import threads as thread_count
-from sparsegate_runtime.engine import INSTRUCTION_SETS, Plan, image_of
+from sparsegate_runtime.engine import INSTRUCTION_SETS, Memory, Plan, Tensor, image_of
 from sparsegate_runtime.engine import network as n
 from sparsegate_runtime.files import default_limit
 
@@ -21,7 +21,6 @@ from .build import KINDS, Builder
 from .container import decode
 from .fit import DiffersError, fit
 from .kinds import TYPES
-from .planned import Planned
 from .scaled import scaled
 from .sketch import Sketch
 
@@ -66,7 +65,7 @@ class Network:
         self.sketch = scaled(sketch)
         self.threads: int | None = None
         self._file_bytes, self._limit = file_bytes, limit
-        self._plans: OrderedDict[tuple[int, ...], Planned] = OrderedDict()
+        self._plans: OrderedDict[tuple[int, ...], _PlannedNetwork] = OrderedDict()
         self._lock = threading.Lock()
         self._names = [symbol.name for symbol in sketch.symbols]
         self.inputs = tuple(self._input(one.fields) for one in sketch.inputs)
@@ -190,7 +189,7 @@ class Network:
 
     # -- plans ------------------------------------------------------------------------------------
 
-    def _plan(self, given: Sequence[NDArray[Any]]) -> Planned:
+    def _plan(self, given: Sequence[NDArray[Any]]) -> _PlannedNetwork:
         sizes = self._sizes([one.shape for one in given])
         with self._lock:
             if sizes in self._plans:
@@ -198,7 +197,7 @@ class Network:
                 return self._plans[sizes]
             named = dict(zip(self._names, sizes, strict=True))
             input_bytes = sum(one.nbytes for one in given)
-            made = Planned(self._build(named, input_bytes), self._most_bytes(input_bytes))
+            made = _PlannedNetwork(self._build(named, input_bytes), self._most_bytes(input_bytes))
             self._plans[sizes] = made
             if len(self._plans) > MOST_PLANS:
                 self._plans.popitem(last=False)
@@ -266,3 +265,52 @@ def _checked(value: Any, info: TensorInfo) -> NDArray[Any]:
         wanted = ", ".join(map(str, info.shape))
         raise ValueError(f"the input {info.name} must have the shape ({wanted}), got {array.shape}")
     return np.ascontiguousarray(array, info.type)
+
+
+class _PlannedNetwork:
+    """The engine's plan; several threads may run it at once.
+
+    Raises:
+        ValueError: the engine cannot plan the network, or the plan takes too much memory.
+
+    """
+
+    def __init__(self, network: n.Network, most_bytes: int) -> None:
+        try:
+            self.plan = Plan(network)
+        except (AssertionError, ArithmeticError, LookupError, TypeError) as error:
+            raise ValueError(
+                f"the engine cannot plan this network ({type(error).__name__}: {error})"
+            ) from error
+        if 4 * self.plan.arena > most_bytes:
+            raise ValueError(
+                f"a run takes {4 * self.plan.arena:,} bytes, more than the limit of "
+                f"{most_bytes:,}; raise limit= to run"
+            )
+        self.shapes = [one.shape for one in network.outputs]
+        self._local = threading.local()
+
+    def run(self, inputs: Sequence[NDArray[Any]], threads: int) -> list[NDArray[Any]]:
+        """The outputs for contiguous inputs of the plan's shapes."""
+        outputs = [self._output(one, inputs) for one in self.plan.outputs]
+        self.plan.run(
+            self._memory(threads),
+            [one.ctypes.data for one in inputs],
+            [one.ctypes.data for one in outputs],
+            threads=threads,
+        )
+        return outputs
+
+    def _output(self, place: Tensor, inputs: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        """Memory for an output; an input that is an output, too, is copied."""
+        if place.buffer in self.plan.inputs:
+            given = inputs[self.plan.inputs.index(place.buffer)]
+            return given.reshape(place.shape).copy()
+        return np.empty(place.shape, np.float32)
+
+    def _memory(self, threads: int) -> Memory:
+        found = self._local.__dict__.get("memory")
+        if found is None or found[0] != threads:
+            found = self._local.memory = threads, self.plan.memory(threads)
+        made: Memory = found[1]
+        return made

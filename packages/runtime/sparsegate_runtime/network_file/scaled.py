@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sparsegate_runtime.engine import KeptArray
 
-from .sketch import Record, Sketch
+from .sketch import OperationRecord, Sketch
 
 
 def scaled(sketch: Sketch) -> Sketch:
@@ -42,7 +42,7 @@ def scaled(sketch: Sketch) -> Sketch:
     return Sketch(sketch.symbols, records, sketch.outputs, tensors)
 
 
-def _tensors_of(record: Record) -> list[int]:
+def _tensors_of(record: OperationRecord) -> list[int]:
     names = ("weight", "factors", "bias", "table", "value")
     found = [record.fields[name] for name in names if record.fields.get(name) is not None]
     if record.kind == "pad":  # its value is a number
@@ -59,7 +59,7 @@ def _free(title: str, tensors: dict[str, Any]) -> str:
     return f"{base} {number}.weight"
 
 
-def _times(record: Record, weight: Any, factors: Any, title: str) -> Any:
+def _times(record: OperationRecord, weight: Any, factors: Any, title: str) -> Any:
     """A weight with its outputs multiplied."""
     values = np.asarray(factors)
     rank = 2 if record.kind == "linear" else 4

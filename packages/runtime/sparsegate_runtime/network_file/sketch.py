@@ -28,7 +28,7 @@ class Symbol:
 
 
 @dataclass(frozen=True)
-class Record:
+class OperationRecord:
     """A node: its kind by name, the indices of those that it reads, and its fields."""
 
     kind: str
@@ -42,13 +42,13 @@ class Sketch:
     """A whole network."""
 
     symbols: Sequence[Symbol]
-    records: Sequence[Record]
+    records: Sequence[OperationRecord]
     outputs: Sequence[tuple[int, str]]
     """Index of the node, and its name."""
     tensors: Mapping[str, Any]
     """The weights by name: arrays, or `KeptArray`."""
 
     @property
-    def inputs(self) -> list[Record]:
+    def inputs(self) -> list[OperationRecord]:
         """The nodes that the caller passes, in order."""
         return [one for one in self.records if one.kind == "input"]

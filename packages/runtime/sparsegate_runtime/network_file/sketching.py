@@ -13,7 +13,7 @@ from sparsegate_runtime.engine import network as n
 
 from .fit import DiffersError, fit
 from .sizes import Shape, Size
-from .sketch import Record, Sketch, Symbol
+from .sketch import OperationRecord, Sketch, Symbol
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ class _Sketching:
         self.symbols = [symbol.name for symbol in symbols]
         self.all_symbols = symbols
         self.values = [[capture.sizes[name] for name in self.symbols] for capture in captures]
-        self.records: list[Record] = []
+        self.records: list[OperationRecord] = []
         self.index: dict[n.Node, int] = {}
         self.tensors: dict[str, Any] = {}
         self._known: dict[Any, int] = {}
@@ -83,7 +83,7 @@ class _Sketching:
                     raise DiffersError("its operations read different tensors")
             made = RULES[type(node)](self, nodes)
             if made is not None:
-                self.records.append(Record(made.kind, reads, made.fields))
+                self.records.append(OperationRecord(made.kind, reads, made.fields))
             self.index.update(dict.fromkeys(nodes, len(self.records) - 1))
         return self._whole(inputs, outputs)
 
@@ -92,7 +92,7 @@ class _Sketching:
         names = outputs or [f"output{number}" for number in range(len(found))]
         given = iter(inputs)
         records = [
-            Record(one.kind, one.reads, {**one.fields, "name": next(given)})
+            OperationRecord(one.kind, one.reads, {**one.fields, "name": next(given)})
             if one.kind == "input" and inputs
             else one
             for one in self.records

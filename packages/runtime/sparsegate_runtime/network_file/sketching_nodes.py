@@ -15,14 +15,14 @@ from .fields import CENTERS, CORNERS, LISTED, NEAREST, Rule
 from .fit import DiffersError
 from .kinds import TYPES
 from .sizes import Size
-from .sketch import Record
+from .sketch import OperationRecord
 
 NUMPY_TYPES = ("float32", "int64", "bool")
 SCALES = (0.0, 2.0, 4.0, 8.0, 3.0, 0.5, 0.25, 1.5)
 """Scales that are tried when the sources of a resize are described by a rule."""
 
 
-def _input(made: Any, nodes: Sequence[n.Input]) -> Record:
+def _input(made: Any, nodes: Sequence[n.Input]) -> OperationRecord:
     kind = made.same(nodes, "kind", "name")
     if kind["kind"] not in NUMPY_TYPES:
         raise ValueError(
@@ -31,10 +31,10 @@ def _input(made: Any, nodes: Sequence[n.Input]) -> Record:
         )
     number = NUMPY_TYPES.index(kind["kind"])
     fields = {"name": kind["name"], "type": number, "shape": made.shape(nodes)}
-    return Record("input", fields=fields)
+    return OperationRecord("input", fields=fields)
 
 
-def _constant(made: Any, nodes: Sequence[n.Constant]) -> Record | None:
+def _constant(made: Any, nodes: Sequence[n.Constant]) -> OperationRecord | None:
     """A constant; where its size follows a symbol, its first positions, or one that is repeated."""
     largest = max(nodes, key=lambda node: node.value.size)
     value = largest.value
@@ -56,15 +56,15 @@ def _constant(made: Any, nodes: Sequence[n.Constant]) -> Record | None:
     if str(value.dtype) not in NUMPY_TYPES:
         raise ValueError(f"a constant is of type {value.dtype}, expected {', '.join(TYPES)}")
     number = made.tensor(np.ascontiguousarray(value), made.title(largest))
-    made.records.append(Record("constant", fields={"value": number}))
+    made.records.append(OperationRecord("constant", fields={"value": number}))
     for dim in cuts:
         made.limit(value.shape[dim], where[dim])
         size = made.size(nodes, where[dim])
         fields = {"dimension": (dim,), "start": Size(), "step": (1,), "size": size}
-        made.records.append(Record("slice", (len(made.records) - 1,), fields))
+        made.records.append(OperationRecord("slice", (len(made.records) - 1,), fields))
     if repeats:
         shape = tuple(made.size(nodes, where[dim]) for dim in dims)
-        made.records.append(Record("expand", (len(made.records) - 1,), {"shape": shape}))
+        made.records.append(OperationRecord("expand", (len(made.records) - 1,), {"shape": shape}))
     return None
 
 
@@ -87,17 +87,17 @@ def _layer(made: Any, nodes: Sequence[Any]) -> dict[str, Any]:
     }
 
 
-def _linear(made: Any, nodes: Sequence[n.Linear]) -> Record:
-    return Record("linear", fields=_layer(made, nodes))
+def _linear(made: Any, nodes: Sequence[n.Linear]) -> OperationRecord:
+    return OperationRecord("linear", fields=_layer(made, nodes))
 
 
-def _conv(made: Any, nodes: Sequence[n.Conv]) -> Record:
+def _conv(made: Any, nodes: Sequence[n.Conv]) -> OperationRecord:
     given = made.same(nodes, "stride", "padding", "dilation", "groups")
     fields = {**given, "padding": sum(given["padding"], ()), "groups": (given["groups"],)}
-    return Record("conv", fields={**fields, **_layer(made, nodes)})
+    return OperationRecord("conv", fields={**fields, **_layer(made, nodes)})
 
 
-def _transposed(made: Any, nodes: Sequence[n.TransposedConv]) -> Record:
+def _transposed(made: Any, nodes: Sequence[n.TransposedConv]) -> OperationRecord:
     given = made.same(nodes, "stride", "padding", "dilation", "groups")
     extra = {
         tuple(
@@ -113,41 +113,45 @@ def _transposed(made: Any, nodes: Sequence[n.TransposedConv]) -> Record:
     if len(extra) > 1:
         raise DiffersError("a transposed convolution pads its output differently")
     fields = {**given, "groups": (given["groups"],), "extra": extra.pop()}
-    return Record("transposed conv", fields={**fields, **_layer(made, nodes)})
+    return OperationRecord("transposed conv", fields={**fields, **_layer(made, nodes)})
 
 
-def _map(made: Any, nodes: Sequence[n.Map]) -> Record:
+def _map(made: Any, nodes: Sequence[n.Map]) -> OperationRecord:
     given = made.same(nodes, "function", "x", "y")
-    return Record("function", fields={"function": (int(given["function"]), given["x"], given["y"])})
+    return OperationRecord(
+        "function", fields={"function": (int(given["function"]), given["x"], given["y"])}
+    )
 
 
-def _reshape(made: Any, nodes: Sequence[n.Reshape]) -> Record:
-    return Record("reshape", fields={"shape": made.shape(nodes)})
+def _reshape(made: Any, nodes: Sequence[n.Reshape]) -> OperationRecord:
+    return OperationRecord("reshape", fields={"shape": made.shape(nodes)})
 
 
-def _permute(made: Any, nodes: Sequence[n.Permute]) -> Record:
-    return Record("permute", fields=made.same(nodes, "dimensions"))
+def _permute(made: Any, nodes: Sequence[n.Permute]) -> OperationRecord:
+    return OperationRecord("permute", fields=made.same(nodes, "dimensions"))
 
 
-def _slice(made: Any, nodes: Sequence[n.Slice]) -> Record:
+def _slice(made: Any, nodes: Sequence[n.Slice]) -> OperationRecord:
     given = made.same(nodes, "dimension", "step")
     dim = given["dimension"]
     start = made.size(nodes, [node.start for node in nodes], dim)
     size = made.size(nodes, [node.shape[dim] for node in nodes], dim)
     fields = {"dimension": (dim,), "start": start, "step": (given["step"],), "size": size}
-    return Record("slice", fields=fields)
+    return OperationRecord("slice", fields=fields)
 
 
-def _expand(made: Any, nodes: Sequence[n.Expand]) -> Record:
-    return Record("expand", fields={"shape": made.shape(nodes)})
+def _expand(made: Any, nodes: Sequence[n.Expand]) -> OperationRecord:
+    return OperationRecord("expand", fields={"shape": made.shape(nodes)})
 
 
-def _join(made: Any, nodes: Sequence[n.Join]) -> Record:
-    return Record("join", fields={"dimension": (made.same(nodes, "dimension")["dimension"],)})
+def _join(made: Any, nodes: Sequence[n.Join]) -> OperationRecord:
+    return OperationRecord(
+        "join", fields={"dimension": (made.same(nodes, "dimension")["dimension"],)}
+    )
 
 
-def _pad(made: Any, nodes: Sequence[n.Pad]) -> Record:
-    return Record("pad", fields=made.same(nodes, "sides", "value"))
+def _pad(made: Any, nodes: Sequence[n.Pad]) -> OperationRecord:
+    return OperationRecord("pad", fields=made.same(nodes, "sides", "value"))
 
 
 def _norm_tensors(made: Any, nodes: Sequence[Any]) -> dict[str, Any]:
@@ -159,34 +163,36 @@ def _norm_tensors(made: Any, nodes: Sequence[Any]) -> dict[str, Any]:
     }
 
 
-def _layer_norm(made: Any, nodes: Sequence[n.LayerNorm]) -> Record:
+def _layer_norm(made: Any, nodes: Sequence[n.LayerNorm]) -> OperationRecord:
     fields = {**_norm_tensors(made, nodes), "rms": int(made.same(nodes, "rms")["rms"])}
-    return Record("layer norm", fields=fields)
+    return OperationRecord("layer norm", fields=fields)
 
 
-def _group_norm(made: Any, nodes: Sequence[n.GroupNorm]) -> Record:
+def _group_norm(made: Any, nodes: Sequence[n.GroupNorm]) -> OperationRecord:
     fields = {**_norm_tensors(made, nodes), "groups": (made.same(nodes, "groups")["groups"],)}
-    return Record("group norm", fields=fields)
+    return OperationRecord("group norm", fields=fields)
 
 
-def _softmax(made: Any, nodes: Sequence[n.Softmax]) -> Record:
+def _softmax(made: Any, nodes: Sequence[n.Softmax]) -> OperationRecord:
     given = made.same(nodes, "dimension", "log")
     fields = {"dimension": (given["dimension"],), "log": int(given["log"])}
-    return Record("softmax", fields=fields)
+    return OperationRecord("softmax", fields=fields)
 
 
-def _product(made: Any, nodes: Sequence[n.Product]) -> Record:  # noqa: ARG001
-    return Record("product")
+def _product(made: Any, nodes: Sequence[n.Product]) -> OperationRecord:  # noqa: ARG001
+    return OperationRecord("product")
 
 
-def _attention(made: Any, nodes: Sequence[n.Attention]) -> Record:
+def _attention(made: Any, nodes: Sequence[n.Attention]) -> OperationRecord:
     given = made.same(nodes, "causal", "scale")
-    return Record("attention", fields={"causal": int(given["causal"]), "scale": given["scale"]})
+    return OperationRecord(
+        "attention", fields={"causal": int(given["causal"]), "scale": given["scale"]}
+    )
 
 
-def _reduce(made: Any, nodes: Sequence[n.Reduce]) -> Record:
+def _reduce(made: Any, nodes: Sequence[n.Reduce]) -> OperationRecord:
     given = made.same(nodes, "function", "dimensions")
-    return Record(
+    return OperationRecord(
         "reduce",
         fields={
             "function": REDUCTIONS.index(given["function"]),
@@ -195,19 +201,19 @@ def _reduce(made: Any, nodes: Sequence[n.Reduce]) -> Record:
     )
 
 
-def _pool(made: Any, nodes: Sequence[n.Pool]) -> Record:
+def _pool(made: Any, nodes: Sequence[n.Pool]) -> OperationRecord:
     names = ("largest", "kernel", "stride", "padding", "dilation", "counts_padding", "divisor")
     given = made.same(nodes, *names)
-    return Record("pool", fields={**given, "divisor": (given["divisor"] or 0,)})
+    return OperationRecord("pool", fields={**given, "divisor": (given["divisor"] or 0,)})
 
 
-def _resize(made: Any, nodes: Sequence[n.Upsample]) -> Record:
+def _resize(made: Any, nodes: Sequence[n.Upsample]) -> OperationRecord:
     fields = {}
     for axis, name, rule in ((0, "lines", "line_rule"), (1, "pixels", "pixel_rule")):
         sizes = [node.shape[2 + axis] for node in nodes]
         fields[name] = made.size(nodes, sizes, 2 + axis)
         fields[rule] = _rule(made, nodes, axis)
-    return Record("resize", fields=fields)
+    return OperationRecord("resize", fields=fields)
 
 
 def _rule(made: Any, nodes: Sequence[n.Upsample], axis: int) -> Rule:
@@ -237,16 +243,16 @@ def _rule(made: Any, nodes: Sequence[n.Upsample], axis: int) -> Rule:
     return Rule(LISTED, tensors=tuple(numbers))
 
 
-def _embedding(made: Any, nodes: Sequence[n.Embedding]) -> Record:
+def _embedding(made: Any, nodes: Sequence[n.Embedding]) -> OperationRecord:
     table = made.same(nodes, "table")["table"]
-    return Record(
+    return OperationRecord(
         "embedding", fields={"table": made.tensor(table, f"{made.title(nodes[0])}.weight")}
     )
 
 
-def _recurrent(made: Any, nodes: Sequence[n.Recurrent]) -> Record:
+def _recurrent(made: Any, nodes: Sequence[n.Recurrent]) -> OperationRecord:
     given, title = made.same(nodes, "cell", "reverse", "weight", "bias"), made.title(nodes[0])
-    return Record(
+    return OperationRecord(
         "recurrent",
         fields={
             "cell": n.CELLS.index(given["cell"]),
@@ -280,5 +286,5 @@ RULES: dict[type[n.Node], Any] = {
     n.Upsample: _resize,
     n.Embedding: _embedding,
     n.Recurrent: _recurrent,
-    n.Cast: lambda _, __: Record("cast"),
+    n.Cast: lambda _, __: OperationRecord("cast"),
 }

@@ -10,7 +10,7 @@ import numpy as np
 from sparsegate_runtime.engine import Function, KeptArray
 
 from .network import Network, TensorInfo
-from .sketch import Record
+from .sketch import OperationRecord
 
 WEIGHTS = ("weight", "table", "value")
 
@@ -52,13 +52,13 @@ def _info(info: TensorInfo) -> str:
     return f"{info.name}: {info.type} [{', '.join(map(str, info.shape))}]"
 
 
-def _kind(record: Record) -> str:
+def _kind(record: OperationRecord) -> str:
     if record.kind == "function":
         return Function(record.fields["function"][0]).name.lower().replace("_", " ")
     return record.kind
 
 
-def _weight(record: Record, tensors: Sequence[tuple[str, Any]]) -> tuple[str, str]:
+def _weight(record: OperationRecord, tensors: Sequence[tuple[str, Any]]) -> tuple[str, str]:
     """The shape of the weight of a node, and which share of it is kept."""
     number = next((record.fields[name] for name in WEIGHTS if name in record.fields), None)
     if number is None or record.kind == "pad":
@@ -69,7 +69,7 @@ def _weight(record: Record, tensors: Sequence[tuple[str, Any]]) -> tuple[str, st
     return shape, f"{kept / max(1, array.size):.1%}"
 
 
-def _settings(record: Record) -> str:
+def _settings(record: OperationRecord) -> str:
     fields = record.fields
     if record.kind == "input":
         return str(fields["name"])

@@ -11,8 +11,16 @@ from sparsegate_lab.train import Run
 
 from .. import paper
 from ..exhibit import Exhibit, Studies
-from ..fc1_reading import accuracy, sampled_sparsity, sampled_variance, threshold_sparsity
-from ..fc1_runs import DRAWS, SETTING, DrawName, fc1_gated
+from ..fc1_runs import (
+    DRAWS,
+    SETTING,
+    DrawName,
+    accuracy,
+    fc1_gated,
+    sampled_sparsity,
+    sampled_variance,
+    threshold_sparsity,
+)
 from ..findings import Findings, Row
 from ..verdict import Check, Claim, Tolerance
 

@@ -9,8 +9,7 @@ from sparsegate_lab.recipes import RECIPES
 from sparsegate_lab.train import Run
 
 from .. import paper
-from ..contest import Contestant, best_gates, standing
-from ..contest_plot import draw_contest
+from ..contest import Contestant, best_gates, draw_contest, standing
 from ..exhibit import Exhibit, Studies
 from ..findings import Findings, Row
 from ..printed import Printed

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from math import ceil, sqrt
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
 from safetensors import safe_open
 from torch import Tensor
 
 from sparsegate.export import MAX_WEIGHTS, for_browser
-from sparsegate.files import Entry, Packed, compress, load, position_entropy
+from sparsegate.files import Entry, Packed, compress, load, position_entropy, unpack_tensor
 from sparsegate.web import BrowserNetwork
 from sparsegate_lab.data import load_data
 from sparsegate_lab.record import Record
 from sparsegate_lab.train import Run, RunFolder, empty_network, finished_network
 
-from ..network_view import NetworkView, TensorBits
-from .pictures import filters_of, mask_of
+from ..network_view import Filters, Mask, NetworkView, TensorBits
 
 NUM_EXAMPLES = 512  # images of which the samples are chosen
 
@@ -87,3 +89,42 @@ def _browser(record: Record, packed: Packed) -> tuple[BrowserNetwork | None, str
         ), ""
     except (ValueError, OSError, RuntimeError) as error:
         return None, f"This network does not run in its page: {error}."
+
+
+MAX_BITS = 2**19  # a larger mask is shown coarsely
+MAX_DOTS = 2**14
+MAX_FILTERS = 64
+
+
+def mask_of(name: str, entry: Entry) -> Mask:
+    """Returns the mask of a weight: a bit per element, or a byte per block of a large one."""
+    rows, total = entry.shape[0], entry.total
+    mask = entry.mask().reshape(rows, -1)
+    columns = mask.shape[1]
+    if total <= MAX_BITS:
+        return Mask(
+            name, rows, columns, entry.kept, total, np.packbits(mask, bitorder="little").tobytes()
+        )
+    block = ceil(sqrt(total / MAX_DOTS))
+    return Mask(name, rows, columns, entry.kept, total, _coarse(mask, block).tobytes(), block)
+
+
+def filters_of(weights: dict[str, Entry]) -> Filters | None:
+    """Returns the first convolution's filters, channel by channel; nothing without one."""
+    for name, entry in weights.items():
+        if len(entry.shape) == 4 and min(entry.shape[2:]) > 1:
+            height, width = entry.shape[2:]
+            each = unpack_tensor(entry).float().reshape(-1, height * width)[:MAX_FILTERS]
+            return Filters(
+                name.removesuffix(".weight"), height, width, tuple(map(tuple, each.tolist()))
+            )
+    return None
+
+
+def _coarse(mask: NDArray[np.bool_], block: int) -> NDArray[np.uint8]:
+    """Returns how much of every block is kept, as a byte; 255 means all."""
+    rows, columns = (ceil(size / block) for size in mask.shape)
+    padded = np.zeros((rows * block, columns * block), np.bool_)
+    padded[: mask.shape[0], : mask.shape[1]] = mask
+    shares = padded.reshape(rows, block, columns, block).mean((1, 3))
+    return np.asarray(255 * np.sqrt(shares / max(shares.max(), 1e-9)), np.uint8)

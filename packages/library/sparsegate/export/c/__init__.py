@@ -1,1 +1,1 @@
-"""C code for a small network: one file for each kind of step."""
+"""Writes small networks as C code whose weights are literals."""

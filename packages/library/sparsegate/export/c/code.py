@@ -14,7 +14,7 @@ from sparsegate_runtime.version import VERSION
 from ..layer import num_weights
 from ..normalise import UNIT_RANGE, Normalise
 from ..plan import Stage, plan_stages
-from ..read import Network, as_images, read_network
+from ..read import LayerList, as_images, read_network
 from .fp32 import Fp32
 from .int8 import Int8, scales_of
 from .program import program, stack_bytes
@@ -114,11 +114,11 @@ def _dialect(dtype: Dtype, stages: list[Stage], images: Tensor) -> Dialect:
     raise ValueError(f"dtype: expected 'fp32' or 'int8', got {dtype!r}")
 
 
-def _main(name: str, network: Network, normalise: Normalise) -> str:
+def _main(name: str, network: LayerList, normalise: Normalise) -> str:
     if isinstance(normalise.mean, tuple) or isinstance(normalise.spread, tuple):
         raise ValueError(
-            "C code takes grey images: expected one mean and one spread to normalise by, got "
-            f"{normalise}, which is for images in colours"
+            "C code takes gray images: expected one mean and one spread to normalise by, got "
+            f"{normalise}, which is for images in colors"
         )
     words = {
         "inputs": prod(network.image),
@@ -128,7 +128,9 @@ def _main(name: str, network: Network, normalise: Normalise) -> str:
     return named(_filled(MAIN, words), name)
 
 
-def _header(name: str, network: Network, about: str, stages: list[Stage], dialect: Dialect) -> str:
+def _header(
+    name: str, network: LayerList, about: str, stages: list[Stage], dialect: Dialect
+) -> str:
     words = {
         "about": about,
         "version": VERSION,

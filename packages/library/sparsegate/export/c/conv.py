@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..layer import Conv
+from ..layer import ConvLayer
 from ..plan import Stage
-from ..taps import Unit, parts, units_of
+from ..taps import OutputUnit, parts, units_of
 from .text import Arithmetic, RowArithmetic, function
 
 MAX_SUMS = 8  # of a panel in registers: half of those of AVX2
@@ -16,7 +16,7 @@ MAX_HELD = 12  # vectors of one image in registers, which share each weight that
 
 @dataclass(frozen=True)
 class Vector:
-    """Neighbouring outputs in a row of one image: how many, and the first."""
+    """Neighboring outputs in a row of one image: how many, and the first."""
 
     lanes: int
     start: int
@@ -37,7 +37,9 @@ def conv_panel(name: str, stage: Stage, arithmetic: Arithmetic) -> str:
     return _functions(f"{name}_panel", stage, arithmetic, taps, units, width, is_panel=True)
 
 
-def _panel_unit(unit: Unit, width: int, layer: Conv, arithmetic: Arithmetic) -> list[str]:
+def _panel_unit(
+    unit: OutputUnit, width: int, layer: ConvLayer, arithmetic: Arithmetic
+) -> list[str]:
     area = layer.tile**2
     names = ", ".join(f"a{n} = b" for n in range(width * area))
     lines = [f"{{ vec b = SPLAT({arithmetic.bias(unit)}), {names};"]
@@ -53,7 +55,7 @@ def _panel_unit(unit: Unit, width: int, layer: Conv, arithmetic: Arithmetic) -> 
 
 
 def conv_one(name: str, stage: Stage, arithmetic: RowArithmetic) -> str:
-    """Functions for one image, where a vector holds neighbouring outputs of a row."""
+    """Functions for one image, where a vector holds neighboring outputs of a row."""
     layer = _conv(stage)
     width = _row_width(stage.out[2] * layer.tile, layer.tile)
     vectors = _vectors(width) if layer.stride[1] == 1 else [Vector(1, at) for at in range(width)]
@@ -70,7 +72,7 @@ def conv_one(name: str, stage: Stage, arithmetic: RowArithmetic) -> str:
 
 
 def _one_unit(
-    unit: Unit, vectors: list[Vector], tall: int, stage: Stage, arithmetic: RowArithmetic
+    unit: OutputUnit, vectors: list[Vector], tall: int, stage: Stage, arithmetic: RowArithmetic
 ) -> list[str]:
     bias, count = arithmetic.bias(unit), _conv(stage).tile * len(vectors)
     every = [(n, vectors[n % len(vectors)]) for n in range(tall * count)]
@@ -88,7 +90,11 @@ def _one_unit(
 
 
 def _put_row(
-    unit: Unit, sums: list[tuple[int, Vector]], address: int, tile: int, arithmetic: RowArithmetic
+    unit: OutputUnit,
+    sums: list[tuple[int, Vector]],
+    address: int,
+    tile: int,
+    arithmetic: RowArithmetic,
 ) -> list[str]:
     """Stores one row of outputs: the sums, or the largest sum of each tile."""
     if tile == 1:
@@ -114,7 +120,7 @@ def _functions(
     stage: Stage,
     arithmetic: Arithmetic,
     taps: list[str],
-    units: list[tuple[Unit, list[str]]],
+    units: list[tuple[OutputUnit, list[str]]],
     width: int,
     tall: int = 1,
     *,
@@ -197,6 +203,6 @@ def _vectors(width: int) -> list[Vector]:
     return vectors
 
 
-def _conv(stage: Stage) -> Conv:
-    assert isinstance(stage.layer, Conv)
+def _conv(stage: Stage) -> ConvLayer:
+    assert isinstance(stage.layer, ConvLayer)
     return stage.layer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..plan import Stage
-from ..taps import Unit
+from ..taps import OutputUnit
 from .text import Dialect, RowArithmetic, c_float, loading, macros_for
 
 VECTORS = """
@@ -74,19 +74,19 @@ class Fp32Layer(RowArithmetic):
     source: str = "float"
     target: str = "float"
 
-    def weights(self, unit: Unit) -> list[tuple[str, int]]:
+    def weights(self, unit: OutputUnit) -> list[tuple[str, int]]:
         """A unit's weights as literals."""
         return [(c_float(weight), at) for weight, at in unit.taps]
 
-    def bias(self, unit: Unit) -> str:
+    def bias(self, unit: OutputUnit) -> str:
         """The initial value of a unit's sum."""
         return c_float(unit.bias)
 
-    def put(self, address: str, value: str, unit: Unit, *, lanes: str) -> str:  # noqa: ARG002
+    def put(self, address: str, value: str, unit: OutputUnit, *, lanes: str) -> str:  # noqa: ARG002
         """Stores a vector, after a ReLU if the layer has one."""
         return f"PUT{self._relu.upper()}{lanes}({address}, {value});"
 
-    def put_row(self, address: str, row: str, count: int, tile: int, unit: Unit) -> str:  # noqa: ARG002
+    def put_row(self, address: str, row: str, count: int, tile: int, unit: OutputUnit) -> str:  # noqa: ARG002
         """Stores the largest of each tile of a row, after a ReLU if the layer has one."""
         return f"put_row{self._relu}({address}, {row}, {count}, {tile});"
 

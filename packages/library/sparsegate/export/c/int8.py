@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..layer import Layer, Pool
+from ..layer import Layer, PoolLayer
 from ..plan import Stage
-from ..taps import Unit
+from ..taps import OutputUnit
 from .text import Arithmetic, Dialect, c_float, loading
 
 LARGEST_WEIGHT = 127
@@ -71,8 +71,8 @@ class Scale:
 def scales_of(layers: list[Layer], example: Tensor) -> list[Scale]:
     """Scales of the input and of all layers' outputs but the last; unsigned after a ReLU.
 
-    >>> from ..layer import Linear
-    >>> eye = Linear(torch.eye(2), torch.zeros(2), relu=True)
+    >>> from ..layer import LinearLayer
+    >>> eye = LinearLayer(torch.eye(2), torch.zeros(2), relu=True)
     >>> scales_of([eye, eye], torch.tensor([[-127.0, 25.5]])[:, :, None, None])
     [Scale(step=1.0, signed=True), Scale(step=0.1, signed=False)]
     """
@@ -84,7 +84,7 @@ def scales_of(layers: list[Layer], example: Tensor) -> list[Scale]:
     for layer in layers[:-1]:
         example = layer.run(example)
         scales.append(
-            scales[-1] if isinstance(layer, Pool) else _scale(example, signed=not layer.relu)
+            scales[-1] if isinstance(layer, PoolLayer) else _scale(example, signed=not layer.relu)
         )
     return scales
 
@@ -113,13 +113,13 @@ class Int8Layer(Arithmetic):
         """C type of its outputs."""
         return self.outputs.c_type if self.outputs else "float"
 
-    def weights(self, unit: Unit) -> list[tuple[str, int]]:
+    def weights(self, unit: OutputUnit) -> list[tuple[str, int]]:
         """A unit's weights as integers, without those that round to zero."""
         step = self._step(unit)
         numbers = [(round(weight / step), at) for weight, at in unit.taps]
         return [(str(number), at) for number, at in numbers if number]
 
-    def bias(self, unit: Unit) -> str:
+    def bias(self, unit: OutputUnit) -> str:
         """The initial value of a unit's sum, in steps of its weights times steps of its inputs."""
         largest = sum(abs(int(number)) for number, _ in self.weights(unit)) * self.inputs.largest
         bias = round(unit.bias / (self._step(unit) * self.inputs.step))
@@ -130,7 +130,7 @@ class Int8Layer(Arithmetic):
             )
         return str(bias)
 
-    def put(self, address: str, value: str, unit: Unit, *, lanes: str) -> str:
+    def put(self, address: str, value: str, unit: OutputUnit, *, lanes: str) -> str:
         """Stores a sum as an 8-bit value, where clipping at zero is the ReLU, or as a float."""
         return f"PUT_{self._suffix}{lanes}({address}, {value}, {self._factor(unit)});"
 
@@ -146,14 +146,14 @@ class Int8Layer(Arithmetic):
             return self.outputs.letter.upper()
         return "F_RELU" if self.layer.relu else "F"
 
-    def _step(self, unit: Unit) -> float:
+    def _step(self, unit: OutputUnit) -> float:
         """What one step of a unit's weights is worth; large enough for the bias to fit."""
         weight = max((abs(weight) for weight, _ in unit.taps), default=0.0)
         return (
             max(weight / LARGEST_WEIGHT, abs(unit.bias) / (self.inputs.step * LARGEST_BIAS)) or 1.0
         )
 
-    def _factor(self, unit: Unit) -> str:
+    def _factor(self, unit: OutputUnit) -> str:
         return c_float(
             self._step(unit) * self.inputs.step / (self.outputs.step if self.outputs else 1.0)
         )

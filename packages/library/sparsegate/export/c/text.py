@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from ..plan import Stage
-from ..taps import Unit
+from ..taps import OutputUnit
 
 PANEL = 16
 """Images of a panel: their values are interleaved, so a vector holds one value of each."""
@@ -23,15 +23,15 @@ class Arithmetic(ABC):
     """C type of the layer's outputs."""
 
     @abstractmethod
-    def weights(self, unit: Unit) -> list[tuple[str, int]]:
+    def weights(self, unit: OutputUnit) -> list[tuple[str, int]]:
         """A unit's weights as literals, each with the offset of the input that it multiplies."""
 
     @abstractmethod
-    def bias(self, unit: Unit) -> str:
+    def bias(self, unit: OutputUnit) -> str:
         """The initial value of a unit's sum, as a literal."""
 
     @abstractmethod
-    def put(self, address: str, value: str, unit: Unit, *, lanes: str) -> str:
+    def put(self, address: str, value: str, unit: OutputUnit, *, lanes: str) -> str:
         """The statement that converts a vector of sums to outputs and stores them at `address`."""
 
     @abstractmethod
@@ -40,10 +40,10 @@ class Arithmetic(ABC):
 
 
 class RowArithmetic(Arithmetic):
-    """Arithmetic that also has vectors of neighbouring pixels of one image."""
+    """Arithmetic that also has vectors of neighboring pixels of one image."""
 
     @abstractmethod
-    def put_row(self, address: str, row: str, count: int, tile: int, unit: Unit) -> str:
+    def put_row(self, address: str, row: str, count: int, tile: int, unit: OutputUnit) -> str:
         """The statement that stores the largest sum of each tile of a row at `address`."""
 
 
@@ -70,13 +70,7 @@ def function(name: str, arithmetic: Arithmetic, body: list[str]) -> str:
     """A C function from a layer's inputs `x` to its outputs `y`."""
     head = f"PART void {name}(const {arithmetic.source} *x, {arithmetic.target} *y)"
     return "\n".join(
-        [
-            head,
-            "{",
-            "(void)x, (void)y; /* a layer without weights does not use them */",
-            *body,
-            "}",
-        ]
+        [head, "{", "(void)x, (void)y; /* a layer without weights does not use them */", *body, "}"]
     )
 
 

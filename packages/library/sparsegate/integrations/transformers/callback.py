@@ -20,7 +20,7 @@ PREFIX = "checkpoint"
 class GateCallback(TrainerCallback):  # type: ignore[misc]
     """Logs the kept weights of a gated model, and finishes it in place when training ends.
 
-    `SparseTrainer` adds it. A plain `Trainer` also needs an optimiser that moves gates::
+    `SparseTrainer` adds it. A plain `Trainer` also needs an optimizer that moves gates::
 
         steps = ...  # of the whole training
         optimizer = sg.GatedAdamW(model, lr=2e-5, clip=1.0, target=target, steps=steps)
@@ -36,7 +36,7 @@ class GateCallback(TrainerCallback):  # type: ignore[misc]
             on an ordinary model.
 
     Raises:
-        ValueError: When training begins, if the model has no gates or the optimiser does not
+        ValueError: When training begins, if the model has no gates or the optimizer does not
             move them.
     """
 
@@ -88,7 +88,7 @@ def kept(model: nn.Module) -> float:
 
 
 def check_moved(model: nn.Module, optimizer: Any) -> None:
-    """Raises if the model has no gates, or the optimiser does not move them."""
+    """Raises if the model has no gates, or the optimizer does not move them."""
     if not gates(model):
         raise ValueError(
             "the model has no gates: it never had any, or was finished by an earlier training; "

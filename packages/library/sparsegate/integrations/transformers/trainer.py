@@ -35,7 +35,7 @@ class SparseTraining:
             travel; 1 is right.
         select: Which weights get gates; see `gate_pretrained`.
         start: The gates' first values; see `gate_pretrained`.
-        judge: Returns the model's validation accuracy in per cent, for `Target(max_drop=...)`.
+        judge: Returns the model's validation accuracy in percent, for `Target(max_drop=...)`.
         finish: Whether to take off the gates when training ends.
         **kwargs: What the Trainer takes.
     """
@@ -157,7 +157,7 @@ class SparseTrainer(SparseTraining, Trainer):  # type: ignore[misc]
     Differences from `Trainer`:
 
     - The model gets gates when the trainer is built, unless it has some (`gate_pretrained`).
-    - The optimiser is `GatedAdamW`. The weights that decay are those that decay in `Trainer`.
+    - The optimizer is `GatedAdamW`. The weights that decay are those that decay in `Trainer`.
     - Clipping leaves the gates out.
     - Evaluation is that of the network as it would be finished at that step.
     - Checkpoints contain the gates, so a resumed training equals an uninterrupted one.
@@ -172,7 +172,7 @@ class SparseTrainer(SparseTraining, Trainer):  # type: ignore[misc]
             travel; 1 is right.
         select: Which weights get gates; see `gate_pretrained`.
         start: The gates' first values; see `gate_pretrained`.
-        judge: Returns the model's validation accuracy in per cent, for `Target(max_drop=...)`.
+        judge: Returns the model's validation accuracy in percent, for `Target(max_drop=...)`.
         finish: Whether to take off the gates when training ends.
         **kwargs: What `Trainer` takes.
     """

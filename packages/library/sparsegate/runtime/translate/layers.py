@@ -91,7 +91,7 @@ def _conv(made: Translator, call: Call) -> n.Node | None:
     if dims not in (1, 2) or not made.floats(call["input"], weight):
         return None
     kernel = _images_of(made.array(weight), dims)
-    dilation = _both(call["dilation"], dims, 1)
+    dilation = both(call["dilation"], dims, 1)
     padding = _padding(call["padding"], kernel.shape[2:], dilation, dims)
     read, padding = _padded(made.value(call["input"]), padding, dims)
     out = n.Conv(
@@ -99,7 +99,7 @@ def _conv(made: Translator, call: Call) -> n.Node | None:
         shape=_as_images(call.shape),
         weight=kernel,
         bias=None if bias is None else made.array(bias),
-        stride=_both(call["stride"], dims, 1),
+        stride=both(call["stride"], dims, 1),
         padding=padding,
         dilation=dilation,
         groups=call["groups"],
@@ -134,9 +134,9 @@ def _transposed(made: Translator, call: Call) -> n.Node | None:
         shape=_as_images(call.shape),
         weight=_images_of(made.array(weight), dims),
         bias=None if bias is None else made.array(bias),
-        stride=_both(call["stride"], dims, 1),
-        padding=_both(call["padding"], dims, 0),
-        dilation=_both(call["dilation"], dims, 1),
+        stride=both(call["stride"], dims, 1),
+        padding=both(call["padding"], dims, 0),
+        dilation=both(call["dilation"], dims, 1),
         groups=call["groups"],
         name=made.layer_of(weight),
     )
@@ -151,7 +151,7 @@ def _images_of(weight: Any, dims: int) -> Any:
     return weight if dims == 2 else np.ascontiguousarray(weight[:, :, None, :])
 
 
-def _both(given: Any, dims: int, other: int) -> tuple[int, int]:
+def both(given: Any, dims: int, other: int) -> tuple[int, int]:
     """A setting for lines and pixels; a convolution over one dimension has one line."""
     values = list(given) if isinstance(given, list | tuple) else [given]
     values = values * dims if len(values) == 1 else values
@@ -166,7 +166,7 @@ def _padding(
         sums = [gap * (size - 1) for gap, size in zip(dilation, taps, strict=True)]
         lines, pixels = ((both // 2, both - both // 2) for both in sums)
         return lines, pixels
-    line, pixel = (0, 0) if given == "valid" else _both(given, dims, 0)
+    line, pixel = (0, 0) if given == "valid" else both(given, dims, 0)
     return (line, line), (pixel, pixel)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from sparsegate_runtime.engine import network as n
 
 from .call import Call
+from .layers import both
 from .translator import Rule, Translator
 
 
@@ -24,15 +25,15 @@ def _pool(largest: bool, dims: int) -> Rule:
         read = _source(made, call)
         if read is None or len(read.shape) != dims + 2:
             return None
-        kernel = _both(call["kernel_size"], dims, 1)
+        kernel = both(call["kernel_size"], dims, 1)
         pool = n.Pool(
             inputs=(made.reshape(read, _as_images(read.shape)),),
             shape=_as_images(call.shape),
             largest=largest,
             kernel=kernel,
-            stride=_both(call["stride"] or call["kernel_size"], dims, 1),
-            padding=_both(call["padding"], dims, 0),
-            dilation=_both(call.get("dilation", 1), dims, 1),
+            stride=both(call["stride"] or call["kernel_size"], dims, 1),
+            padding=both(call["padding"], dims, 0),
+            dilation=both(call.get("dilation", 1), dims, 1),
             counts_padding=bool(call.get("count_include_pad", True)),
             divisor=call.get("divisor_override"),
         )
@@ -79,13 +80,6 @@ def _is_exact(pool: n.Pool) -> bool:
         + 1
         for axis in (0, 1)
     )
-
-
-def _both(given: Any, dims: int, other: int) -> tuple[int, int]:
-    values = list(given) if isinstance(given, list | tuple) else [given]
-    values = values * dims if len(values) == 1 else values
-    first, second = values if dims == 2 else (other, values[0])
-    return int(first), int(second)
 
 
 def _as_images(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -52,7 +52,7 @@ class Translator:
             else:
                 self.nodes[node] = self._read(node)
         outputs = tuple(self.value(one) for one in self._returned())
-        return n.Network(self._needed(outputs), outputs)
+        return n.Network(n.needed(self.made, outputs), outputs)
 
     def _returned(self) -> list[fx.Node]:
         return [one for one in self.graph.returned if isinstance(one, fx.Node)]
@@ -69,17 +69,6 @@ class Translator:
         """Adds a node to the network."""
         self.made.append(node)
         return node
-
-    def _needed(self, outputs: Sequence[n.Node]) -> tuple[n.Node, ...]:
-        wanted: set[n.Node] = set()
-        todo = list(outputs)
-        while todo:
-            node = todo.pop()
-            if node not in wanted:
-                wanted.add(node)
-                todo += node.inputs
-        inputs = [one for one in self.made if isinstance(one, n.Input) and one not in wanted]
-        return (*inputs, *(one for one in self.made if one in wanted))
 
     # -- operators --------------------------------------------------------------------------------
 

@@ -13,6 +13,8 @@ INLINE Vector NAME(select)(Bits holds, Vector one, Vector two)
 #define SHARED INLINE
 #endif
 
+typedef uint32_t Unsigned __attribute__((vector_size(4 * LANES), aligned(4)));
+
 /* The exponential function, to about two units in the last place; a NaN stays one, and large inputs saturate. */
 SHARED Vector NAME(exponential)(Vector x)
 {
@@ -28,7 +30,7 @@ SHARED Vector NAME(exponential)(Vector x)
     sum = sum * rest + 1.6666665459e-1f;
     sum = sum * rest + 5.0000001201e-1f;
     sum = sum * rest * rest + rest + 1.0f;
-    const Bits scale = (((Bits)shifted << 23) + (127 << 23)) & 0x7f800000;
+    const Unsigned scale = (((Unsigned)shifted << 23) + (127u << 23)) & 0x7f800000u;
     return sum * (Vector)scale;
 }
 

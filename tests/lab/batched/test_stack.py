@@ -5,8 +5,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from sparsegate_lab.batched.fuse import fuse_pools
 from sparsegate_lab.batched.layers import stacked_layers_
+from sparsegate_lab.batched.stack import fuse_pools
 from sparsegate_lab.models import MODELS
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from sparsegate.files import pack_tensor
-from sparsegate_lab.report.run_folder.pictures import filters_of, mask_of
+from sparsegate_lab.report.run_folder.network import filters_of, mask_of
 
 
 def test_the_bits_are_the_mask_row_by_row():

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from sparsegate_lab.layers import FastfoodLayer, Hadamard
+from sparsegate_lab.methods.fastfood import FastfoodLayer, Hadamard
 from sparsegate_runtime.kernels import KERNELS
 
 with_kernels = pytest.mark.skipif(KERNELS is None, reason="kernels not built")

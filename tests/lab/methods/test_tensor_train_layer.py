@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from sparsegate_lab.layers import TensorTrainLayer
+from sparsegate_lab.methods.tensor_train import TensorTrainLayer
 
 
 def train(inputs, out, **settings):
