@@ -10,7 +10,7 @@ from typing import Any
 
 from sparsegate_runtime.atomic import write_atomically
 from sparsegate_runtime.checksum import with_checksum, without_checksum
-from sparsegate_runtime.schema import SchemaError, load_json, parse, parse_fields
+from sparsegate_runtime.schema import AnyFloat, SchemaError, load_json, parse, parse_fields
 
 FORMAT = 1
 CONTENT = "weights_content"
@@ -60,8 +60,8 @@ class Epoch:
     """Measurements at the end of one epoch."""
 
     epoch: int
-    loss: float
-    """Mean training loss, without the penalty."""
+    loss: AnyFloat
+    """Mean training loss, without the penalty; not a number where training has diverged."""
     validation: float
     """Validation accuracy in percent."""
     kept: int

@@ -9,10 +9,25 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    NewType,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 Value = TypeVar("Value")
 PLAIN = {str: "a string", int: "a whole number", float: "a number", bool: "true or false"}
+if TYPE_CHECKING:
+    AnyFloat = float
+else:
+    AnyFloat = NewType("AnyFloat", float)
+    """A number that may also be infinite or NaN; other numbers of JSON are finite."""
 LARGEST = 2**63
 """Whole numbers are smaller: torch and numpy cannot hold others."""
 
@@ -72,6 +87,8 @@ def parse(kind: Any, value: Any, field: str = "") -> Any:
     if origin in (dict, Mapping):
         # The order of a Mapping counts, and a list of pairs keeps it in every program.
         return _parse_mapping(inner, value, field, pairs=origin is Mapping)
+    if kind is AnyFloat:
+        return value if type(value) is float else _parse_plain(float, value, field)
     return _parse_plain(kind, value, field)
 
 

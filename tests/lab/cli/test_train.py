@@ -18,7 +18,7 @@ RUN_FLAGS = {
     "--weight-decay", "--warmup", "--stop.rate", "--stop.drop", "--stop.baseline", "--weights", "--new-head",
     "--shift", "--flip", "--no-flip", "--crop", "--jitter", "--erase", "--normalise", "--stored-size", "--bad-images",
     "--save-every", "--pack", "--no-pack", "--shard", "--no-shard", "--seed", "--precision", "--compile",
-    "--no-compile", "--distil.teacher", "--distil.temperature", "--distil.share", "--distil.content", "--average",
+    "--no-compile", "--distil.teacher", "--distil.temperature", "--distil.share", "--distil.content", "--average", "--front",
     "--label-smoothing", "--clip", "--track",
 }  # fmt: skip
 GATE_FLAGS = {

@@ -112,7 +112,7 @@ BAD_METHOD = [
     ({"gate_momentum": 1.0}, r"gate_momentum in \[0, 1\)"),
     (
         {"target": Target(keep=0.1, listen=True), "graded": True},
-        "the loss says which gates open; leave keep, keeps and graded",
+        "the loss chooses which gates open; leave keep, keeps and graded",
     ),
 ]
 
@@ -151,7 +151,9 @@ def test_weights_and_gates_move_together_under_threshold_only():
 
 
 def test_every_field_has_another_value_in_this_test():
-    assert set(OTHER) | {"weights", "new_head"} == {field.name for field in dataclasses.fields(Run)}
+    assert set(OTHER) | {"weights", "new_head", "front"} == {
+        field.name for field in dataclasses.fields(Run)
+    }
     assert set(OTHER_METHOD) == {field.name for field in dataclasses.fields(LearnedGates)}
 
 

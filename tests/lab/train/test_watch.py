@@ -26,6 +26,9 @@ class Listener(Watcher):
     def decoded(self, done, total):
         self.heard.append(("decoded", done, total))
 
+    def computed(self, done, total):
+        self.heard.append(("computed", done, total))
+
     def began(self, run, folder, step, steps, num_weights):
         self.heard.append(("began", step, steps, num_weights))
 

@@ -65,7 +65,9 @@ def front_of(run: Run[Any], model: nn.Module) -> Front | None:
     return Front.taken_from(model, run.front, _image_shape(run)) if run.front else None
 
 
-def distil_of(run: Run[Any], num_classes: int, device: torch.device, front: Front | None) -> Distil:
+def distil_of(
+    run: Run[Any], num_classes: int, device: torch.device, front: Front | None = None
+) -> Distil:
     """The distillation loss with the run's teachers, the networks of finished runs."""
     models = [_finished(network, run, num_classes) for network in run.distil.networks]
     if front is not None:

@@ -68,7 +68,7 @@ def scale_of(low: float, high: float) -> TensorScale:
     """The scale of values between two bounds, one of which may be zero.
 
     >>> scale_of(0.0, 255.0), scale_of(-127.5, 127.5)
-    (Scale(step=1.0, zero=-128), Scale(step=1.0, zero=0))
+    (TensorScale(step=1.0, zero=-128), TensorScale(step=1.0, zero=0))
     """
     step = (high - low) / 255 or 1.0
     return TensorScale(step, max(-128, min(127, round(-128 - low / step))))

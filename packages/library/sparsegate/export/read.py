@@ -51,7 +51,7 @@ def read_network(model: nn.Module, example: Tensor) -> LayerList:
 
     >>> network = read_network(nn.Sequential(nn.Linear(4, 3), nn.ReLU()), torch.zeros(1, 4))
     >>> [type(layer).__name__ for layer in network.layers], network.image, network.outputs
-    (['Linear'], (4,), (3,))
+    (['LinearLayer'], (4,), (3,))
 
     Raises:
         ValueError: an operation cannot be exported, a weight is not finite, or the example does

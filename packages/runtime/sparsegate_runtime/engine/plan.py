@@ -161,7 +161,8 @@ class Plan:
         for buffer, address in zip(self.inputs, inputs, strict=True):
             addresses[buffer.slot] = address
         for tensor, address in zip(self.outputs, outputs, strict=True):
-            addresses[tensor.buffer.slot] = address
+            if tensor.buffer not in self.inputs:
+                addresses[tensor.buffer.slot] = address
 
     def _external(self, piece: Piece, memory: Memory, call: Call | None) -> None:
         one = self.pending[piece.external]
