@@ -78,7 +78,7 @@ def test_a_share_without_a_teacher_and_a_teacher_without_a_share_are_errors(smal
     opinion = Opinion(torch.zeros(900, 1, 10), 0)
     with pytest.raises(ValueError, match="needs a teacher, got none"):
         ManyLoop([Member(small(), share=0.5)], data, cpu)
-    with pytest.raises(ValueError, match="Member.share is 0 for every member"):
+    with pytest.raises(ValueError, match=r"Member\.share is 0 for every member"):
         ManyLoop([Member(small())], data, cpu, opinion=opinion)
     with pytest.raises(ValueError, match="shifts of 0 pixels, a member has 2"):
         ManyLoop([Member(small(), share=0.5)], data, cpu, opinion=opinion)
