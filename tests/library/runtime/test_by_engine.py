@@ -94,3 +94,22 @@ def test_a_chain_may_be_given_as_a_tuple_or_by_keyword(form):
     fast = sg.sparse(model, (x,) if form is tuple else {"input": x})
     torch.testing.assert_close(fast(input=x), model(x), rtol=1e-4, atol=1e-4)
     torch.testing.assert_close(fast(x), model(x), rtol=1e-4, atol=1e-4)
+
+
+def test_an_integer_input_that_is_an_output_keeps_its_type_and_values():
+    class Tagged(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table, self.layer = nn.Embedding(30, 16), nn.Linear(16, 16)
+
+        def forward(self, words):
+            return self.layer(self.table(words)), words
+
+    model = Tagged().eval()
+    fast = sg.sparse(model, torch.randint(0, 30, (4, 7)))
+    for batch in (4, 2, 16):
+        words = torch.randint(0, 30, (batch, 7))
+        found, wanted = fast(words), model(words)
+        torch.testing.assert_close(found[0], wanted[0], atol=1e-5, rtol=1e-4)
+        assert found[1].dtype == torch.int64
+        assert torch.equal(found[1], words)

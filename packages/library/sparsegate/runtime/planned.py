@@ -75,7 +75,7 @@ class Planned:
         threads = torch.get_num_threads()
         memory = self._memory(threads)
         given = [leaves[one.index].contiguous() for one in self.inputs]
-        outputs = [_room(one.shape, groups) for one in self.plan.outputs]
+        outputs = self._rooms(given, groups)
         for group in range(groups):
             self.plan.run(
                 memory,
@@ -96,7 +96,7 @@ class Planned:
         """Runs step by step on one thread and returns the time of each step."""
         memory = self._memory(1)
         given = [leaves[one.index].contiguous() for one in self.inputs]
-        outputs = [_room(one.shape, groups) for one in self.plan.outputs]
+        outputs = self._rooms(given, groups)
         found: list[Span] = []
         for group in range(groups):
             before = found[-1].begin + found[-1].seconds if found else 0.0
@@ -115,6 +115,17 @@ class Planned:
             Cost(name, 1e3 * median(run[name][0] for run in runs), work, has_weights)
             for name, (_, work, has_weights) in runs[0].items()
         ]
+
+    def _rooms(self, given: Sequence[Tensor], groups: int) -> list[Tensor]:
+        """Memory for the outputs of all groups; an input that is an output is copied."""
+        rooms = []
+        for one in self.plan.outputs:
+            if one.buffer in self.plan.inputs:
+                rooms.append(given[self.plan.inputs.index(one.buffer)].clone())
+            else:
+                first, *others = one.shape or (1,)
+                rooms.append(torch.empty(one.shape if groups == 1 else (groups * first, *others)))
+        return rooms
 
     def _memory(self, threads: int) -> Memory:
         found = self._local.__dict__.get("memory")
@@ -144,11 +155,6 @@ def _by_name(spans: Sequence[Span]) -> dict[str, tuple[float, float, bool]]:
         seconds, work, _ = found.get(span.name, (0.0, 0.0, False))
         found[span.name] = seconds + span.seconds, work + span.work, span.kind in WEIGHTED
     return found
-
-
-def _room(shape: Sequence[int], groups: int) -> Tensor:
-    """An output for several groups of images."""
-    return torch.empty(shape if groups == 1 else (groups * shape[0], *shape[1:]))
 
 
 def _part(tensor: Tensor, group: int, groups: int) -> int:

@@ -36,9 +36,9 @@ def tried(model: nn.Module, given: tuple[Any, ...] | dict[str, Any]) -> tuple[li
 
 
 def are_near(found: Sequence[Tensor], wanted: Sequence[Tensor]) -> bool:
-    """Whether outputs are those wanted, to a thousandth of the largest value of each."""
+    """Whether outputs have the wanted types, shapes and, to a thousandth of the largest, values."""
     return len(found) == len(wanted) and all(
-        one.shape == other.shape and _is_near(one, other)
+        one.shape == other.shape and one.dtype == other.dtype and _is_near(one, other)
         for one, other in zip(found, wanted, strict=True)
     )
 
