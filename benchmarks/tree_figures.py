@@ -27,7 +27,7 @@ class Module:
     """One Python file of the packages."""
 
     name: str
-    """As it is imported."""
+    """Its import path."""
     package: str
     """`runtime`, `library` or `lab`; a tree without packages is one library."""
     is_door: bool

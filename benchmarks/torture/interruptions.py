@@ -187,7 +187,7 @@ class TorchrunKills(FullStarts):
         return self._attempted(draw, draw.choice(list(PAIRS)), started_by_torchrun)
 
     def _problems(self, done: Ended) -> str:
-        """Torchrun shows a traceback of its own if one of its processes has failed."""
+        """If one of its processes has failed, torchrun shows a traceback that is not ours."""
         return "" if "ChildFailedError" in done.text else problems(done)
 
 

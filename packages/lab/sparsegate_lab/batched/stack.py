@@ -174,7 +174,7 @@ class _Tracer(fx.Tracer):
 def fuse_pools(model: nn.Module) -> nn.Module:
     """Returns the model with `relu(max_pool2d(conv(x), 2))` in one step; layers are shared.
 
-    A model that cannot be traced, or has no such place, comes back as it is.
+    A model that cannot be traced, or has no such place, is returned unchanged.
     """
     try:
         with unchecked():

@@ -103,7 +103,7 @@ class Codebook(StandIn):
 
 
 def check_codebook(shape: tuple[int, int], length: int, num_codes: int) -> None:
-    """Raises if a weight of this shape cannot have blocks of this length or so many codes."""
+    """Raises if the block length or the number of codes does not fit a weight of this shape."""
     rows, columns = shape
     if length < 1 or columns % length:
         raise ValueError(f"length must divide the {columns} inputs of the layer, got {length}")

@@ -99,7 +99,7 @@ class TensorTrainLayer(StandIn):
 
 
 def _modes(size: int, num: int) -> list[int]:
-    """So many factors of a number, as even as its primes allow.
+    """The given number of factors of a number, as even as its primes allow.
 
     >>> _modes(800, 4), _modes(784, 4), _modes(10, 4)
     ([5, 5, 8, 4], [7, 7, 4, 4], [5, 2, 1, 1])

@@ -47,7 +47,7 @@ class Mover:
         other = None if last is None else last()
         if other is not None and other is not self and self._has_moved:
             raise ValueError(
-                "two optimizers move the same gates, each with a plan of its own; keep one of "
+                "two optimizers move the same gates, each by another plan; keep one of "
                 "them: GatedAdamW or GatedSGD alone, or GateSGD next to an optimizer of "
                 "sparsegate.weights(model)"
             )

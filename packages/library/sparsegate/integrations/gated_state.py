@@ -22,7 +22,7 @@ def finished_state(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     ['bias', 'weight']
 
     Args:
-        state: A state dict with the names of gated weights; one without gates comes back as it is.
+        state: A state dict with the names of gated weights; without gates, it stays unchanged.
 
     Returns:
         Every tensor under its name before gating; weights whose gates are closed are zero.
