@@ -178,7 +178,7 @@ TARGET static void NAME(wide_conv)(const Layer *layer, int64_t r0, int64_t r1, c
     const int64_t tile = NAME(tile_for)(vectors);
     for (int64_t v = 0; v < vectors; v += tile) {
         const int64_t here = vectors - v < tile ? vectors - v : tile;
-        const End mine = {end ? end->least : 0, end ? end->inside + v * LANES : 0, 0};
+        const End mine = {end ? end->least : 0, end ? end->inside + v * LANES : 0, 0, 0, 0};
         NAME(rows)(here, &layer->single, layer->rows, r0, r1, in + v * LANES, layer->bias, end ? &mine : 0, out + v * LANES,
                    step);
     }
@@ -195,7 +195,7 @@ TARGET static void NAME(single_conv)(const Layer *layer, const Layer *next, int6
     const int64_t line = is_direct || !is_narrow ? layer->width : LANES / 2;
     const int64_t step = is_direct ? next->height * next->width : is_narrow ? line * layer->conv_height : vectors * LANES;
     float *to = is_direct ? out + NAME(place)(next, layer->out_height, layer->out_width, r0, 0, 0) : sums;
-    const End end = {NAME(least_of)(layer), layer->inside, 0};
+    const End end = {NAME(least_of)(layer), layer->inside, 0, 0, 0};
     if (is_narrow)
         NAME(narrow_conv)(layer, r0, r1, in, is_direct ? &end : 0, to, line, step);
     else

@@ -129,7 +129,7 @@ TARGET static void NAME(panel_linear)(const Layer *layer, int64_t r0, int64_t r1
                                       float *out)
 {
     const int64_t lanes = LANES * vectors;
-    const End end = {0, 0, 0};
+    const End end = {0, 0, 0, 0, 0};
     for (int64_t v = 0; v < vectors; v += MAX_TILE) {
         int64_t here = vectors - v < MAX_TILE ? vectors - v : MAX_TILE;
         NAME(rows)(here, &layer->panel, layer->rows, r0, r1, in + v * LANES, layer->bias, layer->relu ? &end : 0,
