@@ -97,7 +97,12 @@ class Steps:
     def __call__(self, kwargs: Mapping[str, Any]) -> Any | None:
         """The model's outputs; None if its own code must run."""
         cache, ids = kwargs["past_key_values"], kwargs.get("input_ids")
-        past = _length(cache)
+        if not _is_dynamic(cache):
+            return None
+        store = self._stores.get(cache)
+        if store is not None and (store.past >= store.room or not store.is_of(cache)):
+            store = None
+        past = _length(cache) if store is None else store.past
         if not past or not isinstance(ids, Tensor) or ids.ndim != 2 or ids.shape[1] != 1:
             return None
         if ids.shape[0] != cache.layers[0].keys.shape[0] or not _sees_all(kwargs, past):
@@ -115,14 +120,9 @@ class Steps:
             planned = self._planned(kwargs, given, fixed, past)
             if planned is None:
                 return None
-            return _run(planned, given, self._store(cache, past), cache)
-
-    def _store(self, cache: Any, past: int) -> Store:
-        """The engine's memory for a cache, with room for one token more."""
-        store = self._stores.get(cache)
-        if store is None or store.past != past or past >= store.room or not store.is_of(cache):
-            store = self._stores[cache] = Store(cache, past, past + max(ROOM, past))
-        return store
+            if store is None:
+                store = self._stores[cache] = Store(cache, past, past + max(ROOM, past))
+            return _run(planned, given, store, cache)
 
     def _planned(
         self, kwargs: Mapping[str, Any], given: dict[str, Tensor], fixed: dict[str, Any], past: int
@@ -215,13 +215,16 @@ def _copy(cache: Any) -> Any:
     return made
 
 
-def _length(cache: Any) -> int:
-    """The number of tokens in a cache; 0 if it is empty, or of a kind that the engine lacks."""
+def _is_dynamic(cache: Any) -> bool:
+    """Whether it is the cache that `generate` makes for a decoder."""
     transformers = sys.modules.get("transformers")
-    if transformers is None or type(cache) is not transformers.DynamicCache:
-        return 0
+    return transformers is not None and type(cache) is transformers.DynamicCache
+
+
+def _length(cache: Any) -> int:
+    """The number of tokens in a cache; 0 if it is empty, or has layers that the engine lacks."""
+    kind = sys.modules["transformers"].cache_utils.DynamicLayer
     layers = cache.layers
-    kind = transformers.cache_utils.DynamicLayer
     if not layers or cache.offloading or any(type(one) is not kind for one in layers):
         return 0
     if not all(one.is_initialized and one.keys is not None for one in layers):
