@@ -83,7 +83,7 @@ class Rows:
     def of(cls, weights: Weights, offset: NDArray[np.int64], block: NDArray[np.int64]) -> Rows:
         """Groups weights by their block."""
         num_blocks = int(block.max(initial=0)) + 1
-        order = np.lexsort((offset, weights.row, block))
+        order = _by_block(weights.row, offset, block)
         counts = np.bincount(
             block * weights.num_rows + weights.row, minlength=num_blocks * weights.num_rows
         )
@@ -100,6 +100,17 @@ class Rows:
         return CRows(
             len(self.start), self.start.ctypes.data, self.offset.ctypes.data, self.value.ctypes.data
         )
+
+
+def _by_block(
+    row: NDArray[np.int64], offset: NDArray[np.int64], block: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The order by block, row and offset; fast for weights that come by row and offset."""
+    down = row[1:] < row[:-1]
+    if np.any(down | ((row[1:] == row[:-1]) & (offset[1:] < offset[:-1]))):
+        return np.lexsort((offset, row, block))
+    few = block.astype(np.uint16) if block.max(initial=0) < 2**16 else block
+    return np.argsort(few, kind="stable")
 
 
 @dataclass(frozen=True)
