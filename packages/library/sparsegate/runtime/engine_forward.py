@@ -26,6 +26,8 @@ from .planned import TYPES, captured
 from .steps import Steps
 from .trial import are_near
 
+PLAIN = (type(None), tuple, list, dict)
+"""Types that are taken apart into the tensors inside; caches are of other types."""
 MOST_PLANS = 16
 """The number of shapes that are planned; the model's own code runs inputs of further shapes."""
 
@@ -55,7 +57,7 @@ class EngineForward:
         """Returns the module's output."""
         if torch.compiler.is_compiling() or torch._C._is_tracing():
             return self._own(*args, **kwargs)
-        if kwargs.get("past_key_values") is not None:
+        if not isinstance(kwargs.get("past_key_values"), PLAIN):
             found = None if args or _is_cast() or self._is_hooked() else self.steps(kwargs)
             return self._own(**kwargs) if found is None else found
         leaves, structure = _flat((args, kwargs))
