@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.drawn import examples
 from torch import nn
 
 import sparsegate as sg
@@ -84,7 +85,7 @@ def test_a_linear_layer_keeps_the_images_of_a_batch_apart(sparsified, kernel, da
 
 
 @pytest.mark.parametrize("kernel", CONVOLUTIONAL)
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.data())
 def test_a_convolution_keeps_the_images_of_a_batch_apart(sparsified, kernel, data):
     check(data, convolutional_networks(), kernel, sparsified)
@@ -95,7 +96,7 @@ def test_a_convolution_keeps_the_images_of_a_batch_apart(sparsified, kernel, dat
     [linear_networks(), convolutional_networks(channels=2)],
     ids=["linear", "convolutional"],
 )
-@settings(max_examples=4)
+@settings(max_examples=examples(4))
 @given(st.data())
 def test_hard_wired_code_keeps_the_images_of_a_batch_apart(sparsified, networks, data):
     check(data, networks, "hardwired", sparsified)
