@@ -9,9 +9,9 @@ SEED = os.environ.get("SPARSEGATE_SEED")
 USUAL = 100
 
 
-def examples(count: int) -> int:
-    """The number of cases for `max_examples`, where all of them are `count`."""
-    return count if SEED else max(count // 4, 1)
+def examples(count: int, few: int = 0) -> int:
+    """The number of cases for `max_examples`: `count` are all; `few` is less than a quarter."""
+    return count if SEED else few or max(count // 4, 1)
 
 
 def load_profile() -> None:

@@ -79,13 +79,14 @@ def check(data, networks, kernel, sparsified):
 
 
 @pytest.mark.parametrize("kernel", LINEAR)
+@settings(max_examples=examples(100, few=8))
 @given(st.data())
 def test_a_linear_layer_keeps_the_images_of_a_batch_apart(sparsified, kernel, data):
     check(data, linear_networks(), kernel, sparsified)
 
 
 @pytest.mark.parametrize("kernel", CONVOLUTIONAL)
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(40, few=4))
 @given(st.data())
 def test_a_convolution_keeps_the_images_of_a_batch_apart(sparsified, kernel, data):
     check(data, convolutional_networks(), kernel, sparsified)
