@@ -117,7 +117,8 @@ def tried(words: list[Any]) -> dict[str, Any]:
     environment = os.environ | ENVIRONMENT
     ran = subprocess.run(words, check=False, capture_output=True, text=True, env=environment)
     if ran.returncode:
-        return {"tried": 0, "outcomes": {}, "fault": ran.stderr.strip().splitlines()[:12]}
+        said = [line for line in ran.stderr.splitlines() if "failed to allocate" not in line]
+        return {"tried": 0, "outcomes": {}, "fault": said[:12]}
     found: dict[str, Any] = json.loads(ran.stdout)
     return found
 

@@ -35,7 +35,7 @@ typedef struct {
 } File;
 
 typedef struct {
-    char words[80];
+    char words[128];
     long count;
 } Outcome;
 
@@ -104,7 +104,7 @@ static void change(uint8_t *bytes, size_t size, size_t head)
     switch (draw(7)) {
     case 0: bytes[at + draw(8)] ^= (uint8_t)(1 << draw(8)); break;
     case 1: number = odd[draw(sizeof odd / sizeof *odd)]; memcpy(bytes + at, &number, 8); break;
-    case 2: number += (int64_t)draw(9) - 4; memcpy(bytes + at, &number, 8); break;
+    case 2: number = (int64_t)((uint64_t)number + draw(9) - 4); memcpy(bytes + at, &number, 8); break;
     case 3: number = (int64_t)((uint64_t)number << draw(8) >> draw(8)); memcpy(bytes + at, &number, 8); break;
     case 4: memmove(bytes + at, bytes + draw(part - 8) / 8 * 8, 8); break;
     case 5: bytes[16 + draw(part - 16)] = (uint8_t)draw(256); break;

@@ -1,6 +1,7 @@
 """Runs begin with weights of a file or of another run, and may end early."""
 
 import dataclasses
+import time
 
 import pytest
 import torch
@@ -93,6 +94,18 @@ def test_weights_that_are_not_there_are_refused(source, wanted, tmp_path, monkey
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ValueError, match=wanted):
         weights_file(source)
+
+
+def test_weights_of_the_hub_without_a_network_are_refused_at_once(monkeypatch, tmp_path):
+    constants = pytest.importorskip("huggingface_hub.constants")
+    monkeypatch.setattr(constants, "ENDPOINT", "https://hub.invalid")
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    began = time.monotonic()
+    with pytest.raises(ValueError, match=r"hf://a/b/c\.pt cannot be fetched: c\.pt of a/b is not"):
+        weights_file("hf://a/b/c.pt")
+    assert time.monotonic() - began < 15
 
 
 def test_weights_of_another_network_are_refused_before_training(dense, small, tmp_path):

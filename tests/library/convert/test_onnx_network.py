@@ -107,17 +107,17 @@ def test_an_operation_that_the_engine_does_not_have_is_named(tmp_path):
     assert not (tmp_path / "net.sgn").exists()
 
 
-def test_only_onnx_files_become_network_files(tmp_path, capsys):
-    (tmp_path / "net.tflite").write_bytes(b"")
-    assert main(["compress", str(tmp_path / "net.tflite"), str(tmp_path / "net.sgn")]) == 2
-    assert "read from .onnx files" in capsys.readouterr().err
+def test_only_files_with_operations_become_network_files(tmp_path, capsys):
+    (tmp_path / "net.safetensors").write_bytes(b"")
+    assert main(["compress", str(tmp_path / "net.safetensors"), str(tmp_path / "net.sgn")]) == 2
+    assert "read from .onnx and .tflite files" in capsys.readouterr().err
 
 
 def test_damaged_files_are_converted_or_refused_in_words(tmp_path):
     path, target = tmp_path / "net.onnx", tmp_path / "net.sgn"
     content = model(batch=2).SerializeToString()
     draw, messages = random.Random(0), []
-    for _ in range(150):
+    for _ in range(60):
         changed = bytearray(content)
         at = draw.randrange(len(changed))
         changed[at] = draw.choice((0, 1, 127, 255, draw.randrange(256)))
@@ -126,5 +126,5 @@ def test_damaged_files_are_converted_or_refused_in_words(tmp_path):
             convert_onnx(path, target)
         except ValueError as error:
             messages.append(str(error))
-    assert len(messages) > 20
+    assert len(messages) > 8
     assert all(messages)

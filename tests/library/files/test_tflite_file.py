@@ -14,6 +14,7 @@ from sparsegate.files import compress, read_state_dict  # noqa: E402
 
 DENSE = np.arange(12, dtype=np.float32).reshape(3, 4) + 1
 SPARSE = np.array([[0, 1.5, 0, 0], [0, 0, 0, 0], [2.5, 0, 0, -1]], np.float16)
+FEW = np.array([[0, 0], [0, 0], [0, 7]], np.float32)
 BLOCKS = np.zeros((4, 8), np.int8)
 BLOCKS[0, 4:] = [1, 2, 3, 4]
 BLOCKS[3, :4] = [5, 0, 7, 8]
@@ -64,7 +65,7 @@ def sparsity(builder, order, levels, blocks=()):
 
 
 def written():
-    """A file with a dense tensor, one with rows of kept positions, and one with kept blocks of four."""
+    """A file with a dense tensor, one with fewer values than rows, one with rows of kept positions, and one with kept blocks of four."""
     builder = flatbuffers.Builder(1024)
     rows = [level(builder, dense=3), level(builder, segments=(0, 1, 1, 3), indices=(1, 0, 3))]
     by_rows = sparsity(builder, (0, 1), rows)
@@ -74,7 +75,10 @@ def written():
         level(builder, dense=4),
     ]
     by_blocks = sparsity(builder, (0, 1, 2), levels, blocks=(1,))
+    few = [level(builder, dense=3), level(builder, segments=(0, 0, 0, 1), indices=(1,))]
+    by_few = sparsity(builder, (0, 1), few)
     given = [
+        ("few", FEW, FEW[FEW != 0], 0, by_few),
         ("dense", DENSE, DENSE, 0, None),
         ("rows", SPARSE, SPARSE[SPARSE != 0], 1, by_rows),
         ("blocks", BLOCKS, np.array([1, 2, 3, 4, 5, 0, 7, 8], np.int8), 9, by_blocks),
@@ -128,8 +132,8 @@ def path(tmp_path):
 
 def test_dense_and_sparse_tensors_are_read(path):
     found = read_state_dict(path)
-    assert list(found) == ["dense", "rows", "blocks"]
-    for name, wanted in (("dense", DENSE), ("rows", SPARSE), ("blocks", BLOCKS)):
+    assert list(found) == ["few", "dense", "rows", "blocks"]
+    for name, wanted in (("few", FEW), ("dense", DENSE), ("rows", SPARSE), ("blocks", BLOCKS)):
         assert torch.equal(found[name], torch.from_numpy(wanted))
 
 

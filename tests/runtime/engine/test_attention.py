@@ -188,10 +188,11 @@ def test_a_nan_stays_in_its_image_and_head(guarded, view, way):
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=2e-6)
 
 
-def test_a_nan_of_a_query_stays_there(guarded, view, way):
+@pytest.mark.parametrize("bits", [0x7FC00000, 0xFFC00101])
+def test_a_nan_of_a_query_stays_there(bits, guarded, view, way):
     case = Case(6, 1, 1, 1, 37, 150, 8, 10)
     want = case.want(causal=False)
-    case.q[0, 0, 3, 20] = np.nan
+    case.q[0, 0, 3, 20] = np.uint32(bits).view(np.float32)
     got = case.got(guarded, view, way, causal=False)
     assert np.isnan(got[..., 20]).all()
     got[..., 20] = want[..., 20]

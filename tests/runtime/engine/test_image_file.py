@@ -286,6 +286,7 @@ def runs_within_its_memory(data, room, given):
 
 
 NUMBERS = [0, 1, -1, 2, 3, 7, 15, 16, 17, 31, 100, 4096, 2**31 - 1, 2**31, 2**40, 2**62, -16, -4096]
+NUMBERS += [2**63 - 1, -(2**63)]
 
 
 @every_case
@@ -314,6 +315,25 @@ def test_no_changed_number_makes_it_leave_its_memory(network):
             loaded += 1
             runs_within_its_memory(data, room, given)
     assert loaded > 100
+
+
+@every_case
+@pytest.mark.parametrize("value", [2**63 - 1, -(2**63)])
+def test_no_number_of_an_operation_overflows_the_checks(network, value):
+    original = image_of(Plan(network, variant=0))
+    header = Header.from_buffer_copy(original)
+    data = aligned(-(-len(original) // 4)).view(np.uint8)[: len(original)]
+    tables = [
+        (header.num_inputs + header.num_outputs, ImageTensor),
+        (header.num_buffers, ImageBuffer),
+    ]
+    kinds = HEADER + sum(count * ctypes.sizeof(kind) for count, kind in tables)
+    first = kinds + 8 * header.num_operations + 24 * header.num_steps
+    refused = 0
+    for at in range(first, first + header.structures, 8):
+        data[:] = np.frombuffer(changed(original, at, value), np.uint8)
+        refused += load(data)[1] != 0
+    assert refused > header.num_operations
 
 
 def is_input_changed(data, original, count):

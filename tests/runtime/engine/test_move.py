@@ -55,6 +55,16 @@ def test_a_copy_has_the_elements_of_its_source_in_any_order(case, guarded, view,
     check_copy(random, guarded, view, way, shape, *layouts)
 
 
+@pytest.mark.parametrize("ahead", [0, 40])
+def test_a_long_row_may_be_copied_onto_itself(ahead, guarded, view, way):
+    source = np.arange(3000, dtype=np.float32)
+    memory = guarded.add(source)
+    places = [view(memory, [1], offset) for offset in (ahead, 40 - ahead)]
+    guarded.run(Kind.COPY, Copy(1, DIMS(2000), *places), way)
+    source[40 - ahead : 2040 - ahead] = source[ahead : 2000 + ahead].copy()
+    assert np.array_equal(guarded.content(memory), source)
+
+
 @pytest.mark.parametrize(
     ("shape", "in_strides", "out_strides"),
     [

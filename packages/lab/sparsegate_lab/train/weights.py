@@ -82,14 +82,10 @@ def _downloaded(source: str) -> Path:
     name, _, file = rest.partition("/")
     if not (owner and name and file):
         raise ValueError(f"a file of the hub is hf://OWNER/NAME/FILE, got {source}")
-    try:
-        from huggingface_hub import hf_hub_download
-    except ImportError as error:
-        raise ValueError(
-            "weights of the hub need huggingface_hub; pip install 'sparsegate[hub]'"
-        ) from error
+    from sparsegate.integrations import hub_file  # with export, slow to import
+
     name, _, revision = name.partition("@")
     try:
-        return Path(hf_hub_download(f"{owner}/{name}", file, revision=revision or None))
-    except Exception as error:  # the package's own errors, and those of the network under it
+        return hub_file(f"{owner}/{name}", file, revision=revision or None)
+    except Exception as error:  # the hub's own errors, and those of the network under it
         raise ValueError(f"{source} cannot be fetched: {str(error).splitlines()[0]}") from error

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from sparsegate.convert import convert_onnx
+from sparsegate.convert import convert_onnx, convert_tflite
 from sparsegate.files import Packed, compress
 
 from .arguments import Parser
@@ -17,6 +17,8 @@ ABOUT = (
     "Writes a network with zeros to a file that is truly smaller. The file is lossless unless you "
     "pass --bits."
 )
+
+CONVERTERS = {".onnx": convert_onnx, ".tflite": convert_tflite}
 
 
 def main(argv: Sequence[str]) -> None:
@@ -39,19 +41,20 @@ def main(argv: Sequence[str]) -> None:
 
 
 def _convert(options: argparse.Namespace) -> None:
-    """Writes the network of an ONNX file with its operations."""
-    if options.source.suffix != ".onnx":
+    """Writes the network of an ONNX or TensorFlow Lite file with its operations."""
+    if options.source.suffix not in CONVERTERS:
         raise ValueError(
-            f"a network file (.sgn) holds operations, which are read from .onnx files, got "
-            f"{options.source.name!r}; write NAME.sg, or call sparsegate.save_network(model, ...)"
+            f"a network file (.sgn) holds operations, which are read from .onnx and .tflite files, "
+            f"got {options.source.name!r}; write NAME.sg, or call "
+            "sparsegate.save_network(model, ...)"
         )
     if options.bits is not None:
         raise ValueError("--bits is for NAME.sg; leave it out for a network file (.sgn)")
     if not options.source.is_file():
         raise ValueError(f"there is no file {options.source}")
-    made = convert_onnx(options.source, options.target)
-    dense = f"the ONNX file has {options.source.stat().st_size:,}"
-    print(f"{options.target}: {made.num_bytes:,} bytes, {made.num_operations} operations; {dense}")
+    made = CONVERTERS[options.source.suffix](options.source, options.target)
+    given = f"{options.source.name} has {options.source.stat().st_size:,}"
+    print(f"{options.target}: {made.num_bytes:,} bytes, {made.num_operations} operations; {given}")
 
 
 def _parser() -> Parser:
@@ -62,7 +65,8 @@ def _parser() -> Parser:
         type=Path,
         metavar="TARGET",
         help="the file to write: NAME.sparse.safetensors, which any safetensors reader opens, "
-        "NAME.sg, which is smaller, or, from an ONNX file, NAME.sgn, which runs without PyTorch",
+        "NAME.sg, which is smaller, or, from a .onnx or .tflite file, NAME.sgn, which runs without "
+        "PyTorch",
     )
     parser.add_argument(
         "--bits",

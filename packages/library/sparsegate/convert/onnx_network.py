@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +10,10 @@ from numpy.typing import NDArray
 
 from sparsegate.files import parsed_onnx, read_onnx
 from sparsegate_runtime.engine import network as n
-from sparsegate_runtime.network_file import Capture, DiffersError, Symbol, sketch_of, write
 
 from . import onnx_elements, onnx_layers
 from .reading import OnnxOperation, OnnxReading, Value
+from .written import Converted, written
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, ValueInfoProto
@@ -27,16 +26,6 @@ COMPUTED = (
     *("Reshape", "Shape", "Slice", "Sqrt", "Squeeze", "Sub", "Transpose", "Unsqueeze"),
 )
 """Operations on constants that are computed now; none makes its result much larger."""
-BATCHES = (2, 3)
-"""Batch sizes for which a network of any batch is read; what differs depends on the batch."""
-
-
-@dataclass(frozen=True)
-class Converted:
-    """What was written."""
-
-    num_bytes: int
-    num_operations: int
 
 
 def convert_onnx(path: Path, target: Path) -> Converted:
@@ -51,41 +40,19 @@ def convert_onnx(path: Path, target: Path) -> Converted:
     """
     model = parsed_onnx(path)
     weights = {name: _array(tensor) for name, tensor in read_onnx(path).items()}
-    try:
-        captures, symbols = _captures(model, weights)
-        network = captures[0].network
-        inputs = [one.name for one in network.inputs]
-        outputs = [one.name for one in model.graph.output]
-        sketch = sketch_of(captures, symbols, inputs=inputs, outputs=outputs)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
-    except Exception as error:  # sizes that do not fit raise whatever they come upon
-        raise ValueError(
-            f"{path} cannot be converted: its operations do not fit each other ({error})"
-        ) from error
-    write(sketch, target)
-    return Converted(target.stat().st_size, len(network.nodes))
+    return written(
+        path,
+        target,
+        lambda batch: _network(model, weights, batch),
+        any_batch=any(_is_any_batch(one) for one in _inputs(model.graph, weights)),
+        outputs=[one.name for one in model.graph.output],
+    )
 
 
 def _array(tensor: Any) -> NDArray[Any]:
     single = tensor.float() if tensor.is_floating_point() else tensor
     array: NDArray[Any] = single.numpy()
     return array
-
-
-def _captures(
-    model: ModelProto, weights: dict[str, NDArray[Any]]
-) -> tuple[list[Capture], list[Symbol]]:
-    """The network for several batches, or for one if its batch is fixed."""
-    if not any(_is_any_batch(one) for one in _inputs(model.graph, weights)):
-        return [Capture(_network(model, weights, 1), {})], []
-    captures = [Capture(_network(model, weights, size), {"batch": size}) for size in BATCHES]
-    symbols = [Symbol("batch", example=1)]
-    try:
-        sketch_of(captures, symbols)
-    except DiffersError:  # it holds for one batch only
-        return [Capture(_network(model, weights, 1), {})], []
-    return captures, symbols
 
 
 def _inputs(graph: GraphProto, weights: dict[str, NDArray[Any]]) -> list[ValueInfoProto]:

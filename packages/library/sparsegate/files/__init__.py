@@ -18,6 +18,7 @@ from .packed import Packed, compress, load
 from .quantise import quantise_
 from .state_file import read_state_dict
 from .tensors import pack_tensor, type_name, unpack_tensor
+from .tflite_file import parsed_tflite
 from .tune import shared_values, tune_
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "load",
     "pack_tensor",
     "parsed_onnx",
+    "parsed_tflite",
     "position_entropy",
     "quantise_",
     "read_onnx",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,24 @@ def read_tflite(path: Path, *, limit: int | None = None) -> dict[str, Tensor]:
     Raises:
         ValueError: the file is damaged, too large, or holds tensors of other types.
     """
+    found: dict[str, Tensor] = {}
+    for one, tensor in parsed_tflite(path, limit=limit).constants:
+        found[one.name if one.name not in found else f"{one.name}.{len(found)}"] = tensor
+    return found
+
+
+@dataclass(frozen=True)
+class TfliteModel:
+    """What a file holds."""
+
+    tables: Any
+    """The model, as the package tflite reads it."""
+    constants: list[tuple[TfliteTensor, Tensor]]
+    """The tensors with values; sparse ones are dense here."""
+
+
+def parsed_tflite(path: Path, *, limit: int | None = None) -> TfliteModel:
+    """The tables and the constant tensors in a TensorFlow Lite file; see `read_tflite`."""
     content = path.read_bytes()
     if content[4:8] != IDENTIFIER:
         raise ValueError(
@@ -61,17 +80,16 @@ def read_tflite(path: Path, *, limit: int | None = None) -> dict[str, Tensor]:
         raise _damaged(path, "its tables point outside of it") from error
     wanted = sum(math.prod(one.shape) * one.dtype.itemsize for one in constants)
     check_limit(wanted, limit, file_bytes=len(content))
-    found: dict[str, Tensor] = {}
-    for one in constants:
-        name = one.name if one.name not in found else f"{one.name}.{len(found)}"
-        found[name] = _tensor(path, one)
-    return found
+    return TfliteModel(model, [(one, _tensor(path, one)) for one in constants])
 
 
 class TfliteTensor:
     """A tensor whose values are in the file."""
 
-    def __init__(self, tensor: Any, data: NDArray[np.uint8], index: int) -> None:
+    def __init__(
+        self, tensor: Any, data: NDArray[np.uint8], index: int, place: tuple[int, int]
+    ) -> None:
+        self.place = place  # its graph, and its index there
         self.name = (tensor.Name() or b"").decode("utf-8") or f"tensor{index}"
         self.shape = [int(tensor.Shape(dim)) for dim in range(tensor.ShapeLength())]
         self.kind = int(tensor.Type())
@@ -105,7 +123,8 @@ def _constants(model: Any, most: int) -> list[TfliteTensor]:
             _checked(tensor.ShapeLength(), most)
             buffer = model.Buffers(tensor.Buffer())
             if buffer.DataLength():
-                found.append(TfliteTensor(tensor, buffer.DataAsNumpy(), len(found)))
+                data = buffer.DataAsNumpy()
+                found.append(TfliteTensor(tensor, data, len(found), (part, index)))
             if len(found) > most:
                 raise ValueError("more tensors than bytes")
     return found
@@ -157,9 +176,11 @@ def densified(sparsity: Any, values: NDArray[Any], shape: list[int]) -> NDArray[
     sizes = _sizes(order, blocks, levels, shape)
     places = {dim: np.zeros(1, np.int64) for dim in order}
     for dim, level in zip(order, levels, strict=True):
-        repeat, own = _positions(level, len(places[dim]), sizes[dim], len(values))
+        repeat, own = _positions(level, len(places[dim]), sizes[dim], math.prod(shape))
         places = {other: at[repeat] for other, at in places.items()}
         places[dim] = own
+    if any(len(at) != len(values) for at in places.values()):
+        raise ValueError("the values are not as many as their places")
     flat = np.zeros(len(values), np.int64)
     for dim, size in enumerate(shape):
         at = places[dim]

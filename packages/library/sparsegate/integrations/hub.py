@@ -15,6 +15,8 @@ from sparsegate.graph import Example
 from sparsegate_runtime.atomic import write_atomically
 from sparsegate_runtime.version import VERSION
 
+from .hub_file import hub_file, huggingface_hub
+
 FILE, GRAPH, CONFIG, CARD, RECORD = (
     "model.sg",
     "model.onnx",
@@ -24,10 +26,6 @@ FILE, GRAPH, CONFIG, CARD, RECORD = (
 )
 """The files in a repository."""
 LIBRARY = "sparsegate"
-MISSING = (
-    "the hub needs the package huggingface_hub, which is not installed; "
-    "pip install 'sparsegate[hub]'"
-)
 
 
 def push_to_hub(
@@ -77,7 +75,7 @@ def push_to_hub(
         ValueError: huggingface_hub is missing, the model has gates, or a record is unreadable.
 
     """
-    hub = _huggingface_hub()
+    hub = huggingface_hub()
     api = hub.HfApi(endpoint, token=token, library_name=LIBRARY, library_version=VERSION)
     with tempfile.TemporaryDirectory() as folder:
         save_for_hub(
@@ -137,9 +135,9 @@ def from_hub(
         if not path.is_file():
             raise ValueError(_no_network(repo_id))
         return load(path, limit=limit)
-    hub = _huggingface_hub()
+    hub = huggingface_hub()
     try:
-        path = hub.hf_hub_download(
+        path = hub_file(
             str(repo_id),
             FILE,
             revision=revision,
@@ -183,7 +181,7 @@ def save_for_hub(
     """
     from .model_card import Records, card_text  # with bench, a quarter of the package's import
 
-    _huggingface_hub()
+    huggingface_hub()
     folder = Path(folder)
     records, packed = Records.read(record, speed), compress(model)
     folder.mkdir(parents=True, exist_ok=True)
@@ -210,12 +208,3 @@ def _no_network(repo_id: str | Path) -> str:
         f"{repo_id} has no {FILE}: sg.push_to_hub did not write it; load its files as the library "
         "that made them says, then call sg.compress"
     )
-
-
-def _huggingface_hub() -> Any:
-    try:
-        import huggingface_hub
-        import huggingface_hub.errors
-    except ImportError as error:
-        raise ValueError(MISSING) from error
-    return huggingface_hub

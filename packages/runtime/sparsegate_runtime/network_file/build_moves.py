@@ -168,7 +168,8 @@ def _sources(builder: Builder, rule: Rule, size: int, wanted: int) -> Any:
         len(first) == len(second) == len(share) == wanted, f"sources of another size than {wanted}"
     )
     for one in (first, second):
-        need(one.min() >= 0 and one.max() < size, f"a source is outside of {size} positions")
+        inside = bool(np.all((one >= 0) & (one < size)))
+        need(inside, f"a source is outside of {size} positions")
     return first, second, share
 
 

@@ -5,14 +5,13 @@
 /* e to the power x, at least about 1e-38, for x of at most zero; a NaN stays one. */
 INLINE Part NAME(attention_exp)(Part x)
 {
-    const float magic = 12582912; /* 1.5 * 2^23: adding it rounds to integers */
-    const Part power = LARGER_PART(NAME(every)(-126), x * 1.44269504f), shifted = power + magic, rest = power - (shifted - magic);
+    const Part power = LARGER_PART(NAME(every)(-126), x * 1.44269504f), shifted = power + SHIFT, rest = power - (shifted - SHIFT);
     Part y = 0.0013264727f * rest + 0.0096715130f; /* fitted to 2^rest for rest in -0.5 .. 0.5 */
     y = y * rest + 0.0555073358f;
     y = y * rest + 0.2402224243f;
     y = y * rest + 0.6931470037f;
     y = y * rest + 1;
-    return (Part)((PartBits)y + ((PartBits)shifted << 23));
+    return y * NAME(power_of_two)((PartWord)shifted);
 }
 
 /* One tile of queries of one head. All pointers are those of the head; q and out those of the first query. */

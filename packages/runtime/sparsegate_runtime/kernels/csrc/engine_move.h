@@ -88,7 +88,7 @@ INLINE Dim NAME(take)(Walk *walk, int64_t d)
 INLINE void NAME(row)(const float *from, float *to, int64_t count)
 {
     if (count >= 1024) {
-        memcpy(to, from, (size_t)count * sizeof(float));
+        memmove(to, from, (size_t)count * sizeof(float));
         return;
     }
     if (count < LANES) {

@@ -155,6 +155,8 @@ static void check_depthwise(Check *check, Depthwise *of, Pointwise *then)
 static void check_slices(Check *check, Slices *slices, int64_t rows, int64_t columns)
 {
     check_size(check, slices->num_slices, 0);
+    if (check->error)
+        return;
     POINT(check, slices->start, slices->num_slices + 1);
     if (check->error)
         return;
@@ -445,6 +447,8 @@ static void check_recurrent(Check *check, RecurrentSteps *of)
     POINT(check, of->bias, of->num_rows);
     touch_units(check, &of->in, in, READ_EXACT);
     touch_units(check, &of->out, out, WRITE);
+    if (check->error)
+        return;
     if (lanes * (4 * of->hidden + 2 * of->num_rows) + 8 * SLACK > check->header->scratch)
         wrong(check, IMAGE_SCRATCH);
 }
