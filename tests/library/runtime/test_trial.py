@@ -63,8 +63,15 @@ REMEMBERING = [counts, averages, replaces, collects, recalls]
 
 
 @pytest.mark.parametrize("way", REMEMBERING)
-@pytest.mark.parametrize("form", ["tensor", "tuple"])
-@pytest.mark.parametrize("kernel", [None, "chain"])
+@pytest.mark.parametrize(
+    ("form", "kernel"),
+    [
+        ("tensor", None),
+        ("tuple", "chain"),
+        pytest.param("tuple", None, marks=pytest.mark.slow),
+        pytest.param("tensor", "chain", marks=pytest.mark.slow),
+    ],
+)
 @torch.no_grad()
 def test_a_forward_that_remembers_goes_on_remembering(way, form, kernel):
     model, x = Stateful(way).eval(), torch.randn(3, 64)

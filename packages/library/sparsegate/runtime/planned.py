@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,7 +15,7 @@ from torch import Tensor, fx
 from torch.utils import _pytree
 
 from sparsegate.graph import Example, Graph, Other, capture
-from sparsegate_runtime.engine import Memory, Plan, Span
+from sparsegate_runtime.engine import Memory, Plan, Span, ThreadMemory
 from sparsegate_runtime.engine import Tensor as Place
 from sparsegate_runtime.engine import network as n
 
@@ -63,7 +62,7 @@ class Planned:
         self._fixed = [None if isinstance(one, fx.Node) else one for one in graph.returned]
         self._structure = graph.structure
         self._keep = graph.operations  # owns the operators that torch runs
-        self._local = threading.local()
+        self._memory = ThreadMemory(self.plan)
 
     @classmethod
     def of(cls, model: torch.nn.Module, example: Example, *, side_by_side: bool = False) -> Planned:
@@ -131,13 +130,6 @@ class Planned:
                 first, *others = one.shape or (1,)
                 rooms.append(torch.empty(one.shape if groups == 1 else (groups * first, *others)))
         return rooms
-
-    def _memory(self, threads: int) -> Memory:
-        found = self._local.__dict__.get("memory")
-        if found is None or found[0] != threads:
-            found = self._local.memory = threads, self.plan.memory(threads)
-        made: Memory = found[1]
-        return made
 
 
 def captured(model: torch.nn.Module, example: Example) -> Graph:
