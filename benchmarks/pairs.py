@@ -208,7 +208,8 @@ def draw(figure: Any, pair: dict[str, Any]) -> None:
     if dense := cell(pair, DENSE, 1.0, "test"):
         axes.axhline(dense.mean, color="black", linestyle=":", label=DENSE)
     ylabel = "bits per character" if pair["bits"] else "test accuracy in per cent"
-    axes.set(xscale="log", xlabel="fraction of weights kept", ylabel=ylabel, title=pair["about"])
+    axes.set(xscale="log", xlabel="fraction of weights kept", ylabel=ylabel)
+    axes.set_title(pair["about"], fontsize=9)
     axes.legend(fontsize=7)
 
 
