@@ -16,6 +16,8 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints
 demo: $(VENV)/.ready ## train a sparse LeNet-5 on MNIST (three minutes on two cores)
 	$(BIN)/sparsegate train lenet5-demo
 
+check test test-random test-slow test-seeds: export PYTHONDONTWRITEBYTECODE = # else each of many processes compiles every module
+
 test: $(VENV)/.ready-dev ## the fast tests: no network, no GPU
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 

@@ -1,5 +1,6 @@
 """Tests check the shapes and types in every signature of the package."""
 
+import gc
 import os
 import random
 import warnings
@@ -8,10 +9,10 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
-from hypothesis import settings
-from jaxtyping import install_import_hook
+from tests.drawn import SEED, load_profile
+from tests.signatures import check_signatures
 
-install_import_hook(["sparsegate_runtime", "sparsegate", "sparsegate_lab"], "beartype.beartype")
+check_signatures("sparsegate_runtime", "sparsegate", "sparsegate_lab")
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -28,11 +29,7 @@ collect_ignore_glob += [
     if not find_spec(name)
 ]
 torch.set_num_threads(1)  # many small tensors; and two processes share the cores in some tests
-SEED = os.environ.get("SPARSEGATE_SEED")
-"""Unset, every run of the tests draws the same cases; `make test-random` sets it and prints it."""
-settings.register_profile("repeatable", deadline=None, derandomize=True, database=None)
-settings.register_profile("random", deadline=None, print_blob=True)
-settings.load_profile("random" if SEED else "repeatable")
+load_profile()
 
 LONG = (
     "test_several_processes",
@@ -71,6 +68,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left = [item for item in items if not seen.get(item.nodeid, True)]
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if seen.get(item.nodeid, True)]
+
+
+def pytest_collection_finish() -> None:
+    """Sets aside what is loaded by now: collecting garbage would look at it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

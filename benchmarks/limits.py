@@ -3,8 +3,8 @@
 - share: what part of the kernel's peak rate a network reaches at batch 16, counting multiplications
   with kept weights only. The peak is measured on this machine: one load from the first-level cache
   for each multiply-add.
-- memory: resident memory of the ordinary model and of what `sg.sparse` returned, each in a process
-  of its own, after a call, without what the libraries take.
+- memory: resident memory after one call, of the ordinary model and of the result of `sg.sparse`.
+  Each runs in a separate process, and the memory of the libraries is subtracted.
 - planning: seconds of `sg.sparse` for a network of more than fifty convolutions.
 
 Writes results/limits.json; parts that are not measured keep their rows.

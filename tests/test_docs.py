@@ -20,6 +20,7 @@ from sparsegate_lab.methods import METHODS
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("**/*.md")])
+LINKED = sorted([*PAGES, *ROOT.glob("examples/**/*.md"), *ROOT.glob("packages/**/README.md")])
 IN_C = DOCS / "howto" / "c-library.md"
 HOW_TO = sorted(set((DOCS / "howto").glob("*.md")) - {DOCS / "howto" / "index.md", IN_C})
 NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
@@ -183,7 +184,28 @@ def test_every_method_has_a_card(name):
         assert f"**{part}" in card, part
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def prose(page):
+    """The text of a page without its blocks of code."""
+    return re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+
+
+def anchors(page):
+    """What a link to a part of a page may name: headings as GitHub and MyST write them, and labels."""
+    text = prose(page)
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text), re.MULTILINE)
+    slugs = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return slugs | set(re.findall(r"^\(([\w-]+)\)=", text, re.MULTILINE))
+
+
+@pytest.mark.parametrize("page", LINKED, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_links_lead_somewhere(page):
-    for link in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
-        assert "://" in link or (page.parent / link).exists(), link
+    text = prose(page)
+    links = re.findall(r"\]\(([^)\s]+)\)", text)
+    links += re.findall(r'(?:src|href)="([^"]+)"', text)
+    links += re.findall(r"^\[[^]]+\]: (\S+)", text, re.MULTILINE)
+    for link in links:
+        if "://" not in link and not link.startswith("mailto:"):
+            path, _, part = link.partition("#")
+            target = page.parent / path if path else page
+            assert target.exists(), link
+            assert not part or target.suffix != ".md" or part in anchors(target), link

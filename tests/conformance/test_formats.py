@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes
+from tests.drawn import examples
 
 from sparsegate_runtime.files import FORMATS
 from sparsegate_runtime.files.format import Description, Elements
@@ -161,14 +162,14 @@ def refused_or_whole(name, plan, parts, width):
 
 @every_format
 @given(data=st.data())
-@settings(max_examples=300, deadline=2000)
+@settings(max_examples=examples(300), deadline=2000)
 def test_damaged_parts_are_refused_or_decode_to_the_promised_number_of_elements(name, data):
     refused_or_whole(name, *damaged(data.draw, name))
 
 
 @every_format
 @given(data=st.data())
-@settings(max_examples=300, deadline=2000)
+@settings(max_examples=examples(300), deadline=2000)
 def test_what_is_refused_has_changed_nothing(name, data):
     plan, parts, width = damaged(data.draw, name)
     out = np.full(plan.total, 85, width)

@@ -1,5 +1,7 @@
 """Compiles gated models as one graph each and prints, as JSON, how far they are from eager.
 
+Its arguments are the cases: `few` for those that the fast tests look at, `rest` for the others.
+
 A process of its own, because torch.compile cannot trace the checks of signatures that the tests
 install.
 """
@@ -115,23 +117,37 @@ def finished_gap() -> float:
     return max(float((before - after(inputs)).abs().max()) for after in (finish(compiled), again))
 
 
-def main() -> None:
+def cases(which: str) -> list[tuple[str, Draw, bool]]:
+    """The model, the draw and the mode of each; all of the dense network are few."""
+    every = [
+        (name, draw, training)
+        for name in MODELS
+        for draw in (Threshold(), Sample())
+        for training in (True, False)
+    ]
+    few = [
+        (name, draw, training)
+        for name, draw, training in every
+        if name == "dense" or training == isinstance(draw, Sample)
+    ]
+    return few if which == "few" else [case for case in every if case not in few]
+
+
+def main(which: str) -> None:
     torch.set_num_threads(1)
     torch._dynamo.config.allow_rnn = True
     torch._inductor.config.fallback_random = True  # the same random numbers as in eager
-    found: dict[str, object] = {
-        "draws anew": draws_anew(),
-        "follows a gate": follows_a_gate(),
-        "finished": finished_gap(),
-    }
-    for name in MODELS:
-        for draw in (Threshold(), Sample()):
-            for training in (True, False):
-                backend = "inductor" if name == "dense" and training else "aot_eager"
-                case = f"{name} {type(draw).__name__} {'train' if training else 'eval'}"
-                found[case] = gaps(name, draw, backend, training=training)
+    torch._inductor.config.compile_threads = 1
+    found: dict[str, object] = {}
+    if which == "few":
+        found |= {"draws anew": draws_anew(), "follows a gate": follows_a_gate()}
+        found |= {"finished": finished_gap()}
+    for name, draw, training in cases(which):
+        backend = "inductor" if name == "dense" and training else "aot_eager"
+        case = f"{name} {type(draw).__name__} {'train' if training else 'eval'}"
+        found[case] = gaps(name, draw, backend, training=training)
     json.dump(found, sys.stdout)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1])

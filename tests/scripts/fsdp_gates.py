@@ -21,7 +21,7 @@ from sparsegate.price import Penalty
 from sparsegate.target import Target
 
 STEPS = 3
-LONG = 40
+LONG = 20
 
 
 def plain() -> nn.Sequential:

@@ -6,7 +6,7 @@ import warnings
 
 import pytest
 
-from sparsegate_lab.data.cache import hold_lock
+from sparsegate_lab.data.cache_folder import hold_lock
 
 
 def held(path, seconds):

@@ -10,7 +10,7 @@ from torch import nn
 
 import sparsegate as sg
 
-from .conftest import Compiled, first_of, outputs_of, sparse
+from .conftest import STRICT, Compiled, first_of, outputs_of, sparse
 
 UNDEFINED = ("-fsanitize=undefined", "-fno-sanitize-recover=all")
 
@@ -79,7 +79,7 @@ def test_the_code_is_c99_and_has_no_memory_of_its_own(network, tmp_path):
         assert set(re.findall(r"#include (\S+)", text)) == {'"net.h"', "<math.h>", "<stdint.h>"}
         words = [
             "gcc",
-            "-std=c99",
+            *STRICT,
             "-Os",
             "-fno-pie",
             "-c",

@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.drawn import examples
 from torch import nn
 
 from sparsegate.export import hard_wire
@@ -60,7 +61,12 @@ def convolutions(draw):
     return nn.Sequential(*layers), (inputs, height, width), draw(st.sampled_from([0.0, 0.3, 1.0]))
 
 
-@settings(max_examples=6, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=examples(6),
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
 @given(convolutions())
 def test_drawn_convolutions_compute_what_they_did(drawn):
     model, shape, keep = drawn

@@ -16,7 +16,7 @@ MACHINES = {
     "sixteen bytes": ("-O2",),
     "plain": ("-O1", "-DSPARSEGATE_PLAIN"),
 }
-SANITIZERS = ("-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+SANITIZERS = ("-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 
 def compiled(folder, compiler, *flags):

@@ -10,6 +10,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.drawn import examples
 from torch import nn
 
 from sparsegate.files import compress, load
@@ -441,7 +442,7 @@ def decodes_or_is_refused(opened, content):
     ),
     st.booleans(),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_flipped_bits_are_refused_or_change_values_only(opened, valid, flips, in_header):
     content = bytearray(valid)
     length = header_end(valid) if in_header else len(valid)
@@ -471,7 +472,7 @@ json_values = st.recursive(
     key=st.sampled_from([*ZEROS, "same", "more"]),
     value=json_values | st.integers(0, 2**70) | st.lists(st.integers(0)),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_any_value_in_a_description_is_refused_or_decodes(opened, key, value):
     decodes_or_is_refused(opened, sparse_file({"w": KEPT | {key: value}}, ARRAYS))
 

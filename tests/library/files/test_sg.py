@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.drawn import examples
 from torch import nn
 
 from sparsegate.files import compress, encode_sg, load, position_entropy, quantise_
@@ -66,7 +67,7 @@ def test_negative_zeros_are_zeros(tmp_path):
     assert compress({"w": weight}).entries["w"].kept == 1
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     rows=st.integers(1, 30),
     columns=st.integers(1, 30),
@@ -161,7 +162,7 @@ def told_by_order():
     )[0]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(data=st.data())
 def test_a_damaged_file_is_an_error_that_names_it(data, scratch):
     path, raw = scratch / "network.sg", bytearray(plain())
@@ -175,7 +176,7 @@ def test_a_damaged_file_is_an_error_that_names_it(data, scratch):
 
 
 @pytest.mark.parametrize("made", [plain, told_by_order])
-@settings(max_examples=100, deadline=None)  # make torture tries many more
+@settings(max_examples=examples(100), deadline=None)  # make torture tries many more
 @given(data=st.data())
 def test_a_forged_file_with_a_right_checksum_is_read_or_refused(made, data, scratch):
     path, raw = scratch / "forged.sg", bytearray(made()[:-4])

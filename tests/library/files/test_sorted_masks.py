@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.drawn import examples
 
 from sparsegate.files import compress, encode_sg, load, position_entropy
 from sparsegate_runtime.files.sg.mask import (
@@ -23,7 +24,7 @@ def in_order(mask):
     return np.array(sorted(mask.tolist()), bool).reshape(mask.shape)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.integers(2, 20), st.integers(1, 20), st.floats(0, 1), st.integers(0, 99), st.integers(1, 3)
 )

@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.drawn import examples
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -459,7 +460,7 @@ def _assert_no_dead_path(layer: nn.Linear, reader: nn.Linear) -> None:
     assert not layer.bias[~reads].any()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.lists(st.integers(1, 6), min_size=2, max_size=6),
     st.sampled_from([0.05, 0.2, 0.5]),
@@ -552,7 +553,7 @@ def _randomise_(model: nn.Module, keep: float, seed: int) -> nn.Module:
     return model
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(chains(), st.sampled_from([0.02, 0.1, 0.3, 0.8]), st.integers(0, 2**32))
 def test_a_random_chain_computes_the_same_without_its_dead_paths_and_units(model, keep, seed):
     model = copy.deepcopy(_randomise_(model, keep, seed))

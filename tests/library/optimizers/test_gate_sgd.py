@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.drawn import examples
 from torch import nn
 from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR
 
@@ -85,7 +86,7 @@ def test_it_equals_torch_s_sgd_on_loss_plus_penalty_and_a_clip(penalty, momentum
     assert state(ours) != state(network())
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(
     st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=6),
     st.floats(0, 100),

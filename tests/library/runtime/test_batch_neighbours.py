@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.drawn import examples
 from torch import nn
 
 import sparsegate as sg
@@ -78,13 +79,14 @@ def check(data, networks, kernel, sparsified):
 
 
 @pytest.mark.parametrize("kernel", LINEAR)
+@settings(max_examples=examples(100, few=8))
 @given(st.data())
 def test_a_linear_layer_keeps_the_images_of_a_batch_apart(sparsified, kernel, data):
     check(data, linear_networks(), kernel, sparsified)
 
 
 @pytest.mark.parametrize("kernel", CONVOLUTIONAL)
-@settings(max_examples=40)
+@settings(max_examples=examples(40, few=4))
 @given(st.data())
 def test_a_convolution_keeps_the_images_of_a_batch_apart(sparsified, kernel, data):
     check(data, convolutional_networks(), kernel, sparsified)
@@ -95,7 +97,7 @@ def test_a_convolution_keeps_the_images_of_a_batch_apart(sparsified, kernel, dat
     [linear_networks(), convolutional_networks(channels=2)],
     ids=["linear", "convolutional"],
 )
-@settings(max_examples=4)
+@settings(max_examples=examples(4))
 @given(st.data())
 def test_hard_wired_code_keeps_the_images_of_a_batch_apart(sparsified, networks, data):
     check(data, networks, "hardwired", sparsified)

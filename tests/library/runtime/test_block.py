@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.drawn import examples
 from tests.library.runtime.reference import chain
 from torch import nn
 from torch.nn import functional as F
@@ -289,7 +290,7 @@ def blocks(draw):
 
 
 @torch.no_grad()
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(drawn=blocks(), batch=st.sampled_from((1, 2, 17)), seed=st.integers(0, 99))
 def test_any_block_computes_what_its_layers_do(written, drawn, batch, seed):
     layers, short, relus, shape = drawn

@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.drawn import examples
 from tests.library.runtime import reference
 from torch.nn import functional as F
 
@@ -111,14 +112,14 @@ def test_any_linear_layer_gives_what_the_reference_gives(drawn, images, data, co
     assert_right([layer], in_layout(images(layer, count, whole=whole), layout), whole=whole)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200, few=25))
 @anything
 def test_any_chain_gives_what_the_reference_gives(drawn, images, data, count, whole, layout):
     layers = data.draw(drawn["chain"](whole=whole))
     assert_right(layers, in_layout(images(layers[0], count, whole=whole), layout), whole=whole)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @anything
 def test_any_chain_by_several_threads_gives_what_the_reference_gives(
     drawn, images, data, count, whole, layout
@@ -325,7 +326,7 @@ def test_several_python_threads_may_call_one_chain_at_once(images, count, thread
 def test_threads_with_chains_of_their_own_do_not_share_memory(images):
     def right(name):
         layers = CHAINS[name]
-        for count in (1, 16, 33) * 3:
+        for count in (1, 16, 33) * 2:
             assert_right(layers, images(layers[0], count, whole=True), whole=True)
 
     with ThreadPoolExecutor(4) as pool:

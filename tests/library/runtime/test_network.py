@@ -36,6 +36,24 @@ def model(sparsified) -> nn.Sequential:
     return sparsified(nn.Sequential(*layers, nn.Dropout(), nn.Linear(30, 3))).train()
 
 
+@pytest.fixture(scope="module")
+def sparse_once():
+    """Networks that are already sparse, by kernel; tests get copies."""
+    return {}
+
+
+@pytest.fixture
+def made(model, sparse_once):
+    """The model by this kernel, as `sg.sparse` makes it."""
+
+    def copied(kernel="chain") -> SparseNetwork:
+        if kernel not in sparse_once:
+            sparse_once[kernel] = sg.sparse(model, EXAMPLE, kernel=kernel)
+        return copy.deepcopy(sparse_once[kernel])
+
+    return copied
+
+
 EXAMPLE = torch.randn(2, 1, 8, 8, generator=torch.Generator().manual_seed(1))
 
 
@@ -58,8 +76,8 @@ def test_the_measured_network_gives_what_the_model_gives(sparsified):
 
 @pytest.mark.parametrize("kernel", ["dense", "chain", "csr"])
 @pytest.mark.parametrize("batch", [1, 5, 33])
-def test_every_kernel_gives_what_the_model_gives(model, kernel, batch):
-    assert_same(sg.sparse(model, EXAMPLE, kernel=kernel), model, images(batch))
+def test_every_kernel_gives_what_the_model_gives(model, made, kernel, batch):
+    assert_same(made(kernel), model, images(batch))
 
 
 def test_a_layer_alone_runs_sparse(sparsified):
@@ -70,8 +88,8 @@ def test_a_layer_alone_runs_sparse(sparsified):
     assert list(fast.state_dict()) == ["weight", "bias"]
 
 
-def test_other_memory_formats_are_read_right(model):
-    fast = sg.sparse(model, EXAMPLE, kernel="chain")
+def test_other_memory_formats_are_read_right(model, made):
+    fast = made()
     wide = torch.randn(5, 8, 8, 2)
     assert_same(fast, model, wide[..., :1].permute(0, 3, 1, 2))
     assert_same(fast, model, images().contiguous(memory_format=torch.channels_last))
@@ -86,8 +104,8 @@ def test_the_model_is_left_as_it_was(model):
 
 
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode, torch.enable_grad])
-def test_it_runs_in_every_mode_of_autograd(model, mode):
-    fast = sg.sparse(model, EXAMPLE, kernel="chain")
+def test_it_runs_in_every_mode_of_autograd(model, made, mode):
+    fast = made()
     with mode():
         got = fast(images())
     assert torch.equal(got.detach(), fast(images()).detach())
@@ -116,8 +134,8 @@ def batches_of(fast, x):
     return [choice.batch for choice in fast.choices if fast._plans[choice.batch] is plan]
 
 
-def test_the_nearest_batch_size_is_used_in_ratio(model):
-    fast = sg.sparse(model, EXAMPLE, kernel="chain")
+def test_the_nearest_batch_size_is_used_in_ratio(model, made):
+    fast = made()
     dense = Choice(16, 1, "cpu", tuple(LayerChoice(name, 0.8, "dense") for name in ("0", "4", "7")))
     chain = Choice(1, 1, "cpu", tuple(replace(layer, kernel="chain") for layer in dense.layers))
     fast.use(chain, dense)
@@ -142,8 +160,8 @@ def test_batches_are_measured_at_their_sizes_printed_saved_and_repeated(model, t
         assert_same(again, model, images())
 
 
-def test_a_copy_is_independent_and_the_same(model):
-    fast = sg.sparse(model, EXAMPLE, kernel="chain")
+def test_a_copy_is_independent_and_the_same(model, made):
+    fast = made()
     other = copy.deepcopy(fast)
     assert other.choices == fast.choices
     assert torch.equal(other(images()), fast(images()))
@@ -155,8 +173,8 @@ def test_a_copy_is_independent_and_the_same(model):
     assert not other(images()).any()
 
 
-def test_the_state_is_the_models(model):
-    fast = sg.sparse(model, EXAMPLE, kernel="chain")
+def test_the_state_is_the_models(model, made):
+    fast = made()
     assert list(fast.state_dict()) == list(model.state_dict())
     assert all(
         torch.equal(value, model.state_dict()[name]) for name, value in fast.state_dict().items()
@@ -164,24 +182,24 @@ def test_the_state_is_the_models(model):
 
 
 @pytest.mark.parametrize("kernel", ["dense", "chain", "csr"])
-def test_loaded_weights_are_packed_again(model, sparsified, kernel):
-    fast = sg.sparse(model, EXAMPLE, kernel=kernel)
+def test_loaded_weights_are_packed_again(model, made, sparsified, kernel):
+    fast = made(kernel)
     other = sparsified(copy.deepcopy(model), seed=3)
     nn.init.normal_(other[0].weight)  # another number of weights
     fast.load_state_dict(other.state_dict())
     assert_same(fast, other, images())
 
 
-def test_weights_that_were_loaded_before_a_complaint_count(model):
-    fast = sg.sparse(model, EXAMPLE, kernel="chain")
+def test_weights_that_were_loaded_before_a_complaint_count(model, made):
+    fast = made()
     state = {name: 2 * value for name, value in model.state_dict().items() if name != "7.bias"}
     with pytest.raises(RuntimeError, match=r"Missing key.*7\.bias"):
         fast.load_state_dict(state)
     assert_same(fast, fast.model, images())
 
 
-def test_choices_can_be_made_again(model):
-    fast = sg.sparse(model, EXAMPLE, kernel="chain")
+def test_choices_can_be_made_again(model, made):
+    fast = made()
     fast.choose(batches=(3,))
     assert [choice.batch for choice in fast.choices] == [3]
     assert fast.choices[0].dense_ms is not None
@@ -199,8 +217,8 @@ def test_a_dense_model_stays_dense_and_runs_as_it_is(monkeypatch):
 # What is refused
 
 
-def test_backward_says_that_it_is_for_inference(model):
-    fast = sg.sparse(model, EXAMPLE, kernel="chain")
+def test_backward_says_that_it_is_for_inference(model, made):
+    fast = made()
     x = images().requires_grad_()
     for run in (
         lambda: fast(images()).sum().backward(),
@@ -210,22 +228,20 @@ def test_backward_says_that_it_is_for_inference(model):
             run()
 
 
-def test_no_parameter_asks_for_a_gradient(model):
-    assert not any(
-        each.requires_grad for each in sg.sparse(model, EXAMPLE, kernel="chain").parameters()
-    )
+def test_no_parameter_asks_for_a_gradient(model, made):
+    assert not any(each.requires_grad for each in made().parameters())
 
 
-def test_training_is_refused(model):
-    fast = sg.sparse(model, EXAMPLE, kernel="chain")
+def test_training_is_refused(model, made):
+    fast = made()
     with pytest.raises(RuntimeError, match="inference only"):
         fast.train()
     assert not fast.eval().training
 
 
 @pytest.mark.parametrize("move", [nn.Module.double, nn.Module.half, lambda fast: fast.to("meta")])
-def test_it_stays_where_it_was_measured(model, move):
-    fast = sg.sparse(model, EXAMPLE, kernel="chain")
+def test_it_stays_where_it_was_measured(model, made, move):
+    fast = made()
     with pytest.raises(RuntimeError, match=r"move the model, then call sg\.sparse again"):
         move(fast)
 
@@ -237,8 +253,8 @@ def test_choices_of_another_model_are_refused(model, tmp_path):
         sg.sparse(model, EXAMPLE, choices=tmp_path / "choices.json")
 
 
-def test_a_kernel_in_a_file_that_nobody_knows_is_refused(model, tmp_path):
-    fast = sg.sparse(model, EXAMPLE, kernel="chain")
+def test_a_kernel_in_a_file_that_nobody_knows_is_refused(model, made, tmp_path):
+    fast = made()
     fast.save_choices(tmp_path / "choices.json")
     text = (tmp_path / "choices.json").read_text().replace('"chain"', '"magic"')
     (tmp_path / "choices.json").write_text(text)
@@ -263,9 +279,9 @@ def test_no_choices_are_refused(model, tmp_path, choices):
         (torch.zeros(1, 8, 8), r"got \(8, 8\), on which the model does not run"),
     ],
 )
-def test_inputs_of_another_kind_are_refused(model, x, wanted):
+def test_inputs_of_another_kind_are_refused(model, made, x, wanted):
     with pytest.raises(ValueError, match=wanted):
-        sg.sparse(model, EXAMPLE, kernel="chain")(x)
+        made()(x)
 
 
 @pytest.mark.parametrize("kernel", [None, "chain", "packed", "csr", "dense"])
@@ -445,8 +461,8 @@ def test_hooks_of_a_container_are_captured_with_a_warning(model):
 
 
 @pytest.mark.parametrize("kernel", ["dense", "chain"])
-def test_it_loads_as_a_part_of_another_module(model, sparsified, kernel):
-    outer = nn.Sequential(sg.sparse(model, EXAMPLE, kernel=kernel), nn.Softmax(1))
+def test_it_loads_as_a_part_of_another_module(model, made, sparsified, kernel):
+    outer = nn.Sequential(made(kernel), nn.Softmax(1))
     other = sparsified(copy.deepcopy(model), sparsity=0.5, seed=3)
     for parameter in other.parameters():
         parameter.data.mul_(2)
@@ -461,8 +477,8 @@ def test_it_loads_as_a_part_of_another_module(model, sparsified, kernel):
     ]
 
 
-def test_what_is_printed_after_loading_are_the_zeros_of_now(model):
-    fast = sg.sparse(model, EXAMPLE, kernel="chain")
+def test_what_is_printed_after_loading_are_the_zeros_of_now(model, made):
+    fast = made()
     state = {name: torch.zeros_like(value) for name, value in model.state_dict().items()}
     fast.load_state_dict(state)
     assert {layer.sparsity for layer in fast.choices[0].layers} == {1.0}
@@ -502,8 +518,8 @@ def test_only_one_way_to_choose_is_taken(model, asked):
         sg.sparse(model, EXAMPLE, **asked)
 
 
-def test_choices_that_cannot_be_used_leave_the_network_as_it_was(model):
-    fast = sg.sparse(model, EXAMPLE, kernel="chain")
+def test_choices_that_cannot_be_used_leave_the_network_as_it_was(model, made):
+    fast = made()
     with pytest.raises(ValueError, match="no layers"):
         fast.use(Choice(1, 1, "cpu", (LayerChoice("nobody", 0.5, "chain"),)))
     assert_same(fast, model, images())
@@ -546,15 +562,15 @@ def test_a_kernel_that_could_run_nothing_is_refused(kernel):
 
 
 @pytest.mark.parametrize("mode", [torch.enable_grad, torch.no_grad, torch.inference_mode])
-def test_it_cannot_be_traced_by_jit(model, mode):
-    fast = sg.sparse(model, EXAMPLE, kernel="chain")
+def test_it_cannot_be_traced_by_jit(model, made, mode):
+    fast = made()
     with mode(), pytest.raises(RuntimeError, match="cannot be traced or exported"):
         torch.jit.trace(fast, images(3))
 
 
 @pytest.mark.parametrize("kernel", ["chain", "csr", "dense", "packed"])
-def test_it_travels_by_pickle_before_and_after_calls(model, kernel):
-    fast = sg.sparse(model, EXAMPLE, kernel=kernel)
+def test_it_travels_by_pickle_before_and_after_calls(model, made, kernel):
+    fast = made(kernel)
     for _ in range(2):
         other = pickle.loads(pickle.dumps(fast))
         assert other.choices == fast.choices
@@ -617,8 +633,8 @@ def test_more_inputs_than_the_model_takes_are_refused(model, kernel):
         sg.sparse(model, (EXAMPLE, EXAMPLE), kernel=kernel)
 
 
-def test_a_network_is_made_sparse_once(model):
-    fast = sg.sparse(model, EXAMPLE, kernel="chain")
+def test_a_network_is_made_sparse_once(model, made):
+    fast = made()
     with pytest.raises(ValueError, match="already: it is one; pass the ordinary model"):
         sg.sparse(fast, EXAMPLE)
     with pytest.raises(ValueError, match="already: its 0 is one"):

@@ -135,7 +135,10 @@ ANY_LAYOUT = [torch.contiguous_format, torch.channels_last]
 
 @torch.no_grad()
 @pytest.mark.parametrize("layout", ANY_LAYOUT, ids=["contiguous", "channels last"])
-@pytest.mark.parametrize("kernel", ["chain", "packed", "winograd", "winograd8", "hardwired"])
+@pytest.mark.parametrize(
+    "kernel",
+    ["chain", "packed", "winograd", "winograd8", pytest.param("hardwired", marks=pytest.mark.slow)],
+)
 def test_every_kernel_reads_an_input_with_the_negative_bit(sparsified, kernel, layout):
     conv = sparsified(nn.Sequential(nn.Conv2d(16, 16, 3), nn.ReLU()), sparsity=0.5)
     x = images(5).expand(5, 16, 8, 8).contiguous(memory_format=layout)

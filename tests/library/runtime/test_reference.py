@@ -3,6 +3,7 @@
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.drawn import examples
 from tests.library.runtime import reference
 
 from sparsegate.runtime import ChainLayer
@@ -12,7 +13,7 @@ def close(got: torch.Tensor, want: torch.Tensor) -> bool:
     return torch.allclose(got, want, rtol=1e-12, atol=1e-10)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(data=st.data())
 def test_convolutions_by_packed_rows_are_those_by_dense_weights(drawn, images, data):
     layer = data.draw(drawn["convolution"]())
@@ -22,7 +23,7 @@ def test_convolutions_by_packed_rows_are_those_by_dense_weights(drawn, images, d
     assert close(reference.single_conv(layer, x), want)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(data=st.data(), vectors=st.sampled_from((1, 2, 4)))
 def test_linear_layers_by_packed_rows_and_slices_are_those_by_dense_weights(
     drawn, images, data, vectors

@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.drawn import examples
 from torch import nn
 
 from sparsegate.runtime.grouped import fastest
@@ -51,7 +52,7 @@ def networks(draw):
     return nn.Sequential(*found).eval().requires_grad_(False), (first[0], first[1], first[1])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(networks(), st.integers(0, 999))
 @torch.no_grad()
 def test_drawn_networks_compute_what_torch_does(drawn, seed):

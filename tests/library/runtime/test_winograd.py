@@ -5,6 +5,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.drawn import examples
 from tests.library.runtime import reference
 
 from sparsegate.runtime import VARIANT, ChainLayer
@@ -55,7 +56,7 @@ def test_the_three_matrices_make_a_convolution(tile, taps):
 
 
 @tiles
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=examples(6), deadline=None)
 @given(layer=convolutions())
 def test_the_reference_is_the_convolution(images, layer, tile):
     x = images(layer, 2)
@@ -73,7 +74,7 @@ def eager_threads():
 
 @needs_kernels
 @pytest.mark.parametrize("threads", [1, 2], ids="threads {}".format)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(layer=convolutions(), count=st.sampled_from((0, 1, 2, 5)), tile=st.sampled_from((6, 8)))
 def test_every_variant_is_within_a_ten_thousandth_of_the_reference(
     images, layer, count, tile, threads

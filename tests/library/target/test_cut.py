@@ -3,6 +3,7 @@
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.drawn import examples
 
 from sparsegate.target.cut import choose
 
@@ -12,7 +13,7 @@ LAYERS = st.lists(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(LAYERS, st.data())
 def test_it_keeps_the_first_of_a_sorted_list_and_the_best_of_each_layer(layers, data):
     total = sum(map(len, layers))

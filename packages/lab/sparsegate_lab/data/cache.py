@@ -15,15 +15,7 @@ from torch import Tensor
 
 from sparsegate_runtime.atomic import write_atomically
 
-from .cache_folder import (
-    cache_folder,
-    check_space,
-    clear_partials,
-    hold_lock,
-    mapped,
-    replacing,
-    writing_to,
-)
+from .cache_folder import cache_folder, check_space, filling, mapped, replacing
 from .decoding import decode_all
 from .photos import MISSING, PhotoSource, Storing
 
@@ -59,13 +51,10 @@ def load_or_decode(source: PhotoSource, storing: Storing) -> CachedPhotos:
     about, squares, count = folder / f"{key}.json", folder / f"{key}.squares", len(source.labels())
     skipped = _found(about, squares, count)
     if skipped is None:
-        with (
-            writing_to(folder, "decoded photographs"),
-            hold_lock(folder / f"{key}.lock", "decoding the same photographs") as lock,
-        ):
+        what, work = "decoded photographs", "decoding the same photographs"
+        with filling(folder, key, what, work) as lock:
             skipped = _found(about, squares, count)  # another process may have written it
             if skipped is None:
-                clear_partials(folder, key)
                 skipped = _make(source, storing, squares, lock)
                 write_atomically(
                     about, json.dumps({str(index): why for index, why in skipped.items()}).encode()

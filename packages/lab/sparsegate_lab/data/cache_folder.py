@@ -53,6 +53,23 @@ def hold_lock(path: Path, work: str) -> Iterator[int]:
 
 
 @contextmanager
+def filling(folder: Path, key: str, what: str, work: str) -> Iterator[int]:
+    """Holds the lock of a cached file, after what killed processes left of it is removed.
+
+    Gives the file descriptor of the lock.
+
+    Args:
+        folder: The folder of the file; it is created.
+        key: The file's name without its ending.
+        what: What the file holds, for errors.
+        work: What takes long, for those who wait.
+    """
+    with writing_to(folder, what), hold_lock(folder / f"{key}.lock", work) as lock:
+        clear_partials(folder, key)
+        yield lock
+
+
+@contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Gives the name of a file to write, which takes the place of `path` when it is complete."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")

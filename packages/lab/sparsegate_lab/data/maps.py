@@ -9,15 +9,7 @@ import torch
 from jaxtyping import Float16, UInt8
 from torch import Tensor
 
-from .cache_folder import (
-    cache_folder,
-    check_space,
-    clear_partials,
-    hold_lock,
-    mapped,
-    replacing,
-    writing_to,
-)
+from .cache_folder import cache_folder, check_space, filling, mapped, replacing
 
 VERSION = 1  # of the file's format; a new version computes all maps again
 WHAT = "the outputs of the front"
@@ -41,9 +33,8 @@ def load_or_compute(
     name = hashlib.blake2b(f"{VERSION} {shape} {key}".encode(), digest_size=12).hexdigest()
     path = folder / f"{name}.maps"
     if not path.exists():
-        with writing_to(folder, WHAT), hold_lock(folder / f"{name}.lock", f"computing {WHAT}"):
+        with filling(folder, name, WHAT, f"computing {WHAT}"):
             if not path.exists():  # another process may have written it
-                clear_partials(folder, name)
                 check_space(folder, torch.Size(shape).numel() * torch.float16.itemsize, WHAT)
                 with replacing(path) as partial, partial.open("wb") as file:
                     for part in compute():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,7 +15,7 @@ from torch import Tensor, fx
 from torch.utils import _pytree
 
 from sparsegate.graph import Example, Graph, Other, capture
-from sparsegate_runtime.engine import Memory, Plan, Span
+from sparsegate_runtime.engine import Memory, Plan, Span, ThreadMemory
 from sparsegate_runtime.engine import Tensor as Place
 from sparsegate_runtime.engine import network as n
 
@@ -26,7 +25,7 @@ TYPES = {"float32": torch.float32, "int64": torch.int64, "bool": torch.bool}
 
 
 ROUNDS, SLOW = 5, 0.1
-"""Runs of which the costs are medians, and the seconds of a run from which on two must do."""
+"""Runs of which the costs are medians, and the seconds of a run from which on one must do."""
 WEIGHTED = ("multiply", "dense multiply", "matrix vector")
 """Kinds of operations that multiply with weights."""
 
@@ -46,19 +45,24 @@ class Cost:
 class Planned:
     """A model planned for inputs of certain shapes; several threads may call it at once."""
 
-    def __init__(self, graph: Graph, *, side_by_side: bool = False) -> None:
-        network, self.left = translated(graph)
+    def __init__(
+        self,
+        graph: Graph,
+        translation: tuple[n.Network, list[str]] | None = None,
+        *,
+        side_by_side: bool = False,
+    ) -> None:
+        network, self.left = translation or translated(graph)
         """The operators that torch runs."""
         self.plan = Plan(network, side_by_side=side_by_side)
         self.inputs = network.inputs
-        self.has_images = any(isinstance(one, n.Conv | n.Pool) for one in network.nodes)
         self.is_chain = _is_chain(graph)
         """Whether every operation reads only the previous one."""
         self._outputs = [isinstance(one, fx.Node) for one in graph.returned]
         self._fixed = [None if isinstance(one, fx.Node) else one for one in graph.returned]
         self._structure = graph.structure
         self._keep = graph.operations  # owns the operators that torch runs
-        self._local = threading.local()
+        self._memory = ThreadMemory(self.plan)
 
     @classmethod
     def of(cls, model: torch.nn.Module, example: Example, *, side_by_side: bool = False) -> Planned:
@@ -109,7 +113,7 @@ class Planned:
     def costs(self, leaves: Sequence[Any], groups: int = 1) -> list[Cost]:
         """What every layer takes, and other operations by kind: the medians of some runs."""
         runs = [_by_name(self.spans(leaves, groups))]
-        rounds = ROUNDS if sum(spent for spent, _, _ in runs[0].values()) < SLOW else 2
+        rounds = ROUNDS if sum(spent for spent, _, _ in runs[0].values()) < SLOW else 1
         runs += [_by_name(self.spans(leaves, groups)) for _ in range(rounds - 1)]
         return [
             Cost(name, 1e3 * median(run[name][0] for run in runs), work, has_weights)
@@ -126,13 +130,6 @@ class Planned:
                 first, *others = one.shape or (1,)
                 rooms.append(torch.empty(one.shape if groups == 1 else (groups * first, *others)))
         return rooms
-
-    def _memory(self, threads: int) -> Memory:
-        found = self._local.__dict__.get("memory")
-        if found is None or found[0] != threads:
-            found = self._local.memory = threads, self.plan.memory(threads)
-        made: Memory = found[1]
-        return made
 
 
 def captured(model: torch.nn.Module, example: Example) -> Graph:

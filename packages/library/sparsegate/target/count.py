@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from sparsegate.gates import Gate
-from sparsegate.sharded import whole
+from sparsegate.sharded import is_sharded, sum_of_parts, whole
 
 
 def total(values: Iterable[Tensor]) -> Tensor:
@@ -19,6 +20,22 @@ def total(values: Iterable[Tensor]) -> Tensor:
 def num_true(masks: Iterable[Tensor]) -> int:
     """The number of true elements in all masks together."""
     return int(total(mask.sum() for mask in masks))
+
+
+def num_true_here(masks: Iterable[Tensor], of: Sequence[Tensor]) -> int:
+    """The number of true elements in the parts of masks that all processes hold.
+
+    Tensors that are sharded alike cost one message together, not one each.
+
+    Args:
+        masks: The part of each mask that this process holds.
+        of: For each mask a tensor that is sharded like it, or not at all.
+    """
+    alike: dict[Any, tuple[Tensor, list[Tensor]]] = {}
+    for mask, model in zip(masks, of, strict=True):
+        layout = (model.device_mesh, model.placements) if is_sharded(model) else None
+        alike.setdefault(layout, (model, []))[1].append(mask.sum())
+    return sum(int(sum_of_parts(torch.stack(here).sum(), model)) for model, here in alike.values())
 
 
 def expected_open(gates: Sequence[Gate], shift: Tensor) -> Tensor:

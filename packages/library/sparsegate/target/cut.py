@@ -9,9 +9,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from sparsegate.sharded import shared_like, whole
+from sparsegate.sharded import local, shared_like, whole
 
-from .count import num_true
+from .count import num_true, num_true_here
 
 Key = Sequence[Float[Tensor, "..."]]  # one number, zero or more, for each weight of each layer
 Masks = list[Bool[Tensor, "..."]]
@@ -56,11 +56,12 @@ def highest(keys: Key, ties: Key, count: int, *, among: Masks | None = None) -> 
 
 def _level(key: Key, among: Masks, count: int) -> float:
     """The lowest number that at most `count` of the keys are above."""
+    here = [(local(mask), local(value)) for mask, value in zip(among, key, strict=True)]
     low, high = 0, LARGEST
     while low < high:
         middle = (low + high) // 2
         number = _number(middle)
-        above = num_true(mask & (value > number) for mask, value in zip(among, key, strict=True))
+        above = num_true_here([mask & (value > number) for mask, value in here], key)
         low, high = (low, middle) if above <= count else (middle + 1, high)
     return _number(low)
 

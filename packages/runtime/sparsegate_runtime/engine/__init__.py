@@ -21,7 +21,7 @@ from .matrix import (
 )
 from .memory import aligned, give_back, scratch
 from .peak import peak
-from .plan import Memory, Plan, run_arrays
+from .plan import Memory, Plan, ThreadMemory, run_arrays
 from .planner import UnplannedError
 from .spans import Span, chrome_trace
 from .tensor import Tensor
@@ -44,6 +44,7 @@ __all__ = [
     "Slices",
     "Span",
     "Tensor",
+    "ThreadMemory",
     "UnplannedError",
     "Weights",
     "aligned",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -201,6 +202,25 @@ class Memory:
         return int(found or 0)
 
 
+class ThreadMemory:
+    """The memory of a plan, of which every thread that asks gets its own.
+
+    Args:
+        plan: the plan; its memory is made again when the number of threads changes.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan, self._local = plan, threading.local()
+
+    def __call__(self, threads: int) -> Memory:
+        """The memory for calls of the calling thread that use this number of threads."""
+        found = self._local.__dict__.get("memory")
+        if found is None or found[0] != threads:
+            found = self._local.memory = threads, self._plan.memory(threads)
+        made: Memory = found[1]
+        return made
+
+
 def run_arrays(
     plan: Plan, inputs: Sequence[NDArray[Any]], *, threads: int = 1
 ) -> list[NDArray[np.float32]]:
@@ -213,4 +233,4 @@ def run_arrays(
     return outputs
 
 
-__all__ = ["Memory", "Piece", "Plan", "run_arrays"]
+__all__ = ["Memory", "Piece", "Plan", "ThreadMemory", "run_arrays"]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsegate_runtime import threads as thread_count
-from sparsegate_runtime.engine import INSTRUCTION_SETS, Memory, Plan, Tensor, image_of
+from sparsegate_runtime.engine import INSTRUCTION_SETS, Plan, Tensor, ThreadMemory, image_of
 from sparsegate_runtime.engine import network as n
 from sparsegate_runtime.files import default_limit
 
@@ -288,7 +288,7 @@ class _PlannedNetwork:
                 f"{most_bytes:,}; raise limit= to run"
             )
         self.shapes = [one.shape for one in network.outputs]
-        self._local = threading.local()
+        self._memory = ThreadMemory(self.plan)
 
     def run(self, inputs: Sequence[NDArray[Any]], threads: int) -> list[NDArray[Any]]:
         """The outputs for contiguous inputs of the plan's shapes."""
@@ -307,10 +307,3 @@ class _PlannedNetwork:
             given = inputs[self.plan.inputs.index(place.buffer)]
             return given.reshape(place.shape).copy()
         return np.empty(place.shape, np.float32)
-
-    def _memory(self, threads: int) -> Memory:
-        found = self._local.__dict__.get("memory")
-        if found is None or found[0] != threads:
-            found = self._local.memory = threads, self.plan.memory(threads)
-        made: Memory = found[1]
-        return made

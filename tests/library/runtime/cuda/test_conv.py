@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from tests.drawn import examples
 from torch.nn import functional as F
 
 from sparsegate.runtime.cuda.conv import Geometry, conv, pack_conv, reference_conv
@@ -13,7 +14,9 @@ from sparsegate.runtime.cuda.tile import Tile
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
-slowly = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+slowly = settings(
+    max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 pairs = lambda low, high: st.tuples(st.integers(low, high), st.integers(low, high))
 TILES = (None, Tile(2, 8, 1, images=16), Tile(1, 16, 2, images=32))
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from tests.drawn import examples
 from torch.nn import functional as F
 
 from sparsegate.runtime import pack
@@ -17,7 +18,9 @@ from sparsegate.runtime.cuda.tile import Tile
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 DTYPES = (torch.bfloat16, torch.float16, torch.float32)
 needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
-slowly = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+slowly = settings(
+    max_examples=examples(12), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 ONE = (
     None,
     Tile(4, 16, 1),

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.drawn import examples
 
 from sparsegate_runtime.files.sg.rans import LOW, WHOLE, Decoder, Encoder, chance, frequencies
 
@@ -41,7 +42,7 @@ def test_groups_of_different_kinds_come_back_in_order(symbols, lanes):
     decoder.finish()
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.lists(st.integers(0, 10**6), min_size=1, max_size=256).filter(any))
 def test_frequencies_sum_to_the_whole_and_leave_no_symbol_out(counts):
     shares = frequencies(np.array(counts))
