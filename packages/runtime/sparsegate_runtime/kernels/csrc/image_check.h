@@ -181,6 +181,6 @@ static void touch_offsets(Check *check, const Place *place, const int32_t *offse
         wrong(check, IMAGE_WEIGHTS);
     Range range = range_at(check, place->offset);
     along(check, &range, 1, begin + least / 4, end + most / 4);
-    if (count && end > begin)
-        touch(check, place->buffer, range, READ, 4);
+    range.empty |= !count || end <= begin;
+    touch(check, place->buffer, range, READ, 4); /* the buffer must exist in any case */
 }
