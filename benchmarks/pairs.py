@@ -1,10 +1,10 @@
-"""Trains methods at seven rates on small pairs of network and data: python benchmarks/pairs.py PAIR DATA.
+"""Trains methods at seven rates on small pairs of network and data: python benchmarks/pairs.py PAIR=DATA.
 
 All runs of a pair have the same epochs, batches and learning rate; methods have their defaults. Runs
 that are in the record are not made again. Scores are chosen by the validation split and shown of the
 test split. Without PAIR, writes the table and the picture of what the record has:
 
-    python benchmarks/pairs.py spoken-digits ../data/spoken_digits/recordings.tar.xz
+    python benchmarks/pairs.py spoken-digits=recordings.tar.xz fashion-lenet5=data/fashion-mnist
     python benchmarks/pairs.py
 """
 
@@ -13,33 +13,27 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import time
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import torch
-from pair_tasks import TASKS, Splits, Task
-from torch import Tensor, nn
+from pair_runs import DENSE, OURS, Job, in_processes
+from pair_tasks import TASKS
 
 from sparsegate.bench import save_plot
 from sparsegate.text_table import Row, markdown
-from sparsegate_lab.method import Judge, Method, Training
-from sparsegate_lab.methods import Dense
 from sparsegate_lab.recipes import CONTESTANTS
 from sparsegate_lab.study import Summary
-from sparsegate_lab.train import count_layers, machine, versions
+from sparsegate_lab.train import machine, versions
 from sparsegate_runtime.atomic import write_atomically
 
 ROOT = Path(__file__).parent.parent
 KEEPS = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.003)
-DENSE, OURS = "dense", "learned_gates"
+NAMED = ("method", "keep", "seed")
 METHODS = (
     OURS,
     "gradual_magnitude",
     "gradual_magnitude-lamp",
-    "magnitude",
     "st3",
     "feather",
     "rigl",
@@ -47,52 +41,10 @@ METHODS = (
 TABLE = ROOT / "docs" / "notebook" / "pairs.md"
 
 
-@dataclass(frozen=True)
-class Adam(Training):
-    """Settings of a run whose weights are trained by AdamW."""
-
-    def sgd(self, parameters: Iterable[nn.Parameter]) -> Any:
-        """AdamW, which methods call by the name of the usual optimizer."""
-        return torch.optim.AdamW(list(parameters), lr=self.lr, weight_decay=0.01)
-
-
-@dataclass(frozen=True)
-class Scores(Judge):
-    """Scores of a network on the splits of a task."""
-
-    task: Task
-    splits: Splits
-    model: nn.Module
-
-    def accuracy(self) -> float:
-        """Accuracy on the validation split, for methods that ask."""
-        return self.of(self.model, "validation")
-
-    def images(self, count: int) -> Tensor:
-        """The first training inputs."""
-        return self.splits["train"][0][:count]
-
-    @torch.no_grad()
-    def of(self, model: nn.Module, split: str) -> float:
-        """Accuracy in per cent, or bits per label."""
-        was_training = model.training
-        model.eval()
-        found = 0.0
-        inputs, labels = self.splits[split]
-        for some, wanted in zip(inputs.split(500), labels.split(500), strict=True):
-            logits = model(some)
-            if self.task.bits:
-                found += float(self.task.loss(logits, wanted)) * wanted.numel() / math.log(2)
-            else:
-                found += 100.0 * int((logits.argmax(-1) == wanted).sum())
-        model.train(was_training)
-        return found / labels.numel()
-
-
 def main() -> None:
     options = parse()
     record = json.loads(options.out.read_text()) if options.out.exists() else {"pairs": {}}
-    if options.pair:
+    if options.pairs:
         extend(record, options)
     write_table(record)
 
@@ -101,92 +53,61 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("pair", nargs="?", choices=list(TASKS))
-    parser.add_argument("data", nargs="?", type=Path, help="a file or folder, as the pair needs")
+    parser.add_argument("pairs", nargs="*", metavar="PAIR=DATA", help=f"pairs: {', '.join(TASKS)}")
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(CONTESTANTS))
     parser.add_argument("--keeps", nargs="+", type=float, default=list(KEEPS))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "pairs.json")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument(
+        "--limit", type=float, default=math.inf, help="seconds; no run goes past it"
+    )
     options = parser.parse_args()
-    if options.pair and options.data is None:
-        parser.error(f"{options.pair} needs DATA")
+    named = dict(each.partition("=")[::2] for each in options.pairs)
+    if wrong := [name for name, data in named.items() if name not in TASKS or not data]:
+        parser.error(f"a pair is NAME=DATA with one of {', '.join(TASKS)}, got {wrong[0]!r}")
+    options.pairs = {name: Path(data) for name, data in named.items()}
     return options
 
 
 def extend(record: dict[str, Any], options: argparse.Namespace) -> None:
     """Makes the runs that the record lacks, and writes it after each."""
-    task, splits = TASKS[options.pair], TASKS[options.pair].read(options.data)
-    settings = {
-        name: getattr(task, name) for name in ("about", "epochs", "lr", "adam", "batch", "bits")
-    }
-    pair = record["pairs"].setdefault(options.pair, {**settings, "rows": []})
-    if any(pair[name] != value for name, value in settings.items()):
-        raise SystemExit(f"{options.pair} has other settings in {options.out}; delete it there")
+    jobs = list(wanted(record, options))
     record |= {
         "title": "Methods at seven rates on small pairs of network and data, with equal epochs",
-        "command": "python benchmarks/pairs.py PAIR DATA",
+        "command": f"python benchmarks/pairs.py PAIR=DATA ... --device {options.device}",
         "machine": machine(),
         "versions": versions(),
     }
-    for name, keep, seed in wanted(options):
-        method = Dense() if name == DENSE else CONTESTANTS[name](keep)
-        row = {"method": name, "keep": keep, "seed": seed, "settings": repr(method)}
-        if any(row.items() <= each.items() for each in pair["rows"]):
-            continue
-        row |= trained(task, splits, method, seed)
+    for row in in_processes(jobs, options.processes, options.limit):
+        rows = record["pairs"][row.pop("pair")]["rows"]
         # Runs with other settings of the same method are replaced.
-        same = ("method", "keep", "seed")
-        pair["rows"] = [
-            each for each in pair["rows"] if any(each[part] != row[part] for part in same)
-        ]
-        pair["rows"].append(row)
+        rows[:] = [each for each in rows if any(each[part] != row[part] for part in NAMED)]
+        rows.append(row)
         print({part: row[part] for part in row if part != "settings"}, flush=True)
         write_atomically(options.out, (json.dumps(record, indent=1) + "\n").encode())
 
 
-def wanted(options: argparse.Namespace) -> Iterator[tuple[str, float, int]]:
-    """Every run: whole seeds first, so that a record that is cut off has whole rows."""
+def wanted(record: dict[str, Any], options: argparse.Namespace) -> Iterator[Job]:
+    """The runs that are missing: whole seeds first, so that a record that is cut off has them."""
+    done = {}
+    for pair in options.pairs:
+        task = TASKS[pair]
+        settings = {
+            name: getattr(task, name) for name in ("about", "epochs", "lr", "adam", "batch", "bits")
+        }
+        found = record["pairs"].setdefault(pair, {**settings, "rows": []})
+        if any(found[name] != value for name, value in settings.items()):
+            raise SystemExit(f"{pair} has other settings in {options.out}; delete it there")
+        done[pair] = [(*(row[part] for part in NAMED), row["settings"]) for row in found["rows"]]
+    cells = [(DENSE, 1.0), *((name, keep) for keep in options.keeps for name in options.methods)]
     for seed in options.seeds:
-        yield DENSE, 1.0, seed
-        for keep in options.keeps:
-            for name in options.methods:
-                yield name, keep, seed
-
-
-def trained(task: Task, splits: Splits, method: Method, seed: int) -> dict[str, Any]:
-    """Trains and measures one network."""
-    torch.manual_seed(seed)
-    began, (inputs, labels) = time.process_time(), splits["train"]
-    model = method.prepare(task.make())
-    per_epoch = len(inputs) // task.batch
-    steps, scores = task.epochs * per_epoch, Scores(task, splits, model)
-    kind = Adam if task.adam else Training
-    optimizers = method.optimizers(model, kind(task.lr, 0.9, 1e-4, steps, scores))
-    order, step = torch.Generator().manual_seed(seed), 0
-    for _ in range(task.epochs):
-        mixed = torch.randperm(len(inputs), generator=order)[: per_epoch * task.batch]
-        for batch in mixed.split(task.batch):
-            for group in optimizers[0].param_groups:
-                group["lr"] = task.lr * min(1.0, 20 * (step + 1) / steps)
-            method.before_step(model, optimizers, step / steps)
-            model.train()
-            loss = task.loss(model(inputs[batch]), labels[batch])
-            term = method.loss_term(model, step / steps)
-            (loss if term is None else loss + term).backward()
-            for optimizer in optimizers:
-                optimizer.step()
-                optimizer.zero_grad()
-            method.after_step(model, step / steps)
-            step += 1
-        method.after_epoch(model, scores, step / steps)
-    model = method.finish(model)
-    layers = count_layers(model)
-    return {
-        "kept": sum(layer.kept for layer in layers),
-        "total": sum(layer.total for layer in layers),
-        **{split: round(scores.of(model, split), 4) for split in ("validation", "test")},
-        "seconds": round(time.process_time() - began, 1),
-    }
+        for method, keep in cells:
+            for pair, data in options.pairs.items():
+                job = Job(pair, data, method, keep, seed, options.device)
+                if (method, keep, seed, repr(job.make())) not in done[pair]:
+                    yield job
 
 
 def write_table(record: dict[str, Any]) -> None:
@@ -197,8 +118,9 @@ def write_table(record: dict[str, Any]) -> None:
         "Made by [`benchmarks/pairs.py`](../../benchmarks/pairs.py) from",
         "[pairs.json](../../results/pairs.json). Every method has its default settings, the same epochs",
         "and the same batches; networks and data are small, so that many runs fit on two cores. Cells",
-        "are of the test split: means over seeds (their number in the first row), with the spread. A star",
-        "marks the best method by validation. Networks of the wrong size have their share in brackets.",
+        "are of the test split: means over seeds, with the spread. Fewer seeds than in the first row stand in",
+        "brackets. A star marks the best method by validation. The last row compares gates with the best",
+        "of the other methods, chosen by validation; above zero, gates are ahead.",
     ]
     for name, pair in record["pairs"].items():
         unit = "bits per character, less is better" if pair["bits"] else "accuracy in per cent"
@@ -261,7 +183,10 @@ def marked(pair: dict[str, Any], method: str, keep: float, winner: str) -> str:
     assert total is not None
     share = kept.mean / total.mean
     size = "" if 0.9 < share / keep < 1.1 else f" [{share:.2g}]"
-    return spread(found) + ("*" if method == winner else "") + size
+    most = len({row["seed"] for row in pair["rows"]})
+    seeds = sum((row["method"], row["keep"]) == (method, keep) for row in pair["rows"])
+    few = "" if seeds == most else f" ({seeds})"
+    return spread(found) + ("*" if method == winner else "") + size + few
 
 
 def spread(found: Summary) -> str:
@@ -283,7 +208,8 @@ def draw(figure: Any, pair: dict[str, Any]) -> None:
     if dense := cell(pair, DENSE, 1.0, "test"):
         axes.axhline(dense.mean, color="black", linestyle=":", label=DENSE)
     ylabel = "bits per character" if pair["bits"] else "test accuracy in per cent"
-    axes.set(xscale="log", xlabel="fraction of weights kept", ylabel=ylabel, title=pair["about"])
+    axes.set(xscale="log", xlabel="fraction of weights kept", ylabel=ylabel)
+    axes.set_title(pair["about"], fontsize=9)
     axes.legend(fontsize=7)
 
 

@@ -27,7 +27,7 @@ GATE_FLAGS = {
     "--gate-lr", "--gate-momentum", "--ramp", "--freeze", "--update", "--target.keep", "--target.weights",
     "--target.max-drop", "--target.bytes", "--target.price", "--target.path", "--target.baseline", "--target.begin",
     "--target.reach", "--target.freeze", "--target.travel", "--target.grade", "--target.evenly",
-    "--target.listen", "--target.no-listen", "--target.fall",
+    "--target.listen", "--target.no-listen", "--target.follow", "--target.no-follow", "--target.fall",
 }  # fmt: skip
 
 LIMITED = """

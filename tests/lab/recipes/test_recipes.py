@@ -206,9 +206,10 @@ def test_the_demo_is_the_shortest_of_the_three_to_begin_with():
     assert epochs[0] < min(epochs[1:])
 
 
-def test_the_recipe_for_two_cores_asks_for_a_two_hundredth_and_nothing_else():
+def test_the_recipe_for_two_cores_asks_for_a_two_hundredth_with_the_settings_of_its_record():
     method = RECIPES["lenet5-200x"]().method
-    assert method == LearnedGates(target=Target(weights=430_500 // 200, travel=10.0))
+    settings = {"travel": 10.0, "begin": 0.15, "reach": 0.6}
+    assert method == LearnedGates(target=Target(weights=430_500 // 200, **settings))
 
 
 LONGER = {

@@ -36,7 +36,9 @@ from sparsegate_lab.method import Judge, Method, Training, scale_lr_
 SET_BY_TARGET = ("penalty", "gate_lr", "ramp", "freeze")
 DRAWS: dict[str, Draw] = {"threshold": Threshold(), "sample": Sample()}
 UPDATES = ("apart", "together", "small")
-IDLE_IN_OLD_RECORDS = Target(travel=10.0)  # 10 was the default, and no target asked for anything
+IDLE_IN_OLD_RECORDS = tuple(  # the defaults then, where no target asked for anything
+    Target(travel=travel, begin=0.15, reach=0.6) for travel in (10.0, None)
+)
 CONNECTED = 2  # number of dimensions of a fully connected layer's weights
 
 
@@ -192,7 +194,7 @@ class LearnedGates(Method):
     def _check_target(self) -> None:
         if self.target:
             self._check_with_target()
-        elif self.target == IDLE_IN_OLD_RECORDS:
+        elif self.target in IDLE_IN_OLD_RECORDS:
             object.__setattr__(self, "target", Target())
         elif self.target != Target():
             parts = _changed(self.target, [each.name for each in fields(Target)])

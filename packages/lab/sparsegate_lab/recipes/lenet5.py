@@ -11,7 +11,9 @@ from sparsegate_lab.train import Run
 def demo() -> Run[LearnedGates]:
     """A hundred times fewer weights, in a minute or two on two cores."""
     # 4 305 = 430 500 / 100.
-    return Run(epochs=16, lr=0.05, method=LearnedGates(target=Target(weights=4305)))
+    return Run(
+        epochs=16, lr=0.05, method=LearnedGates(target=Target(weights=4305, begin=0.15, reach=0.6))
+    )
 
 
 def method1() -> Run[LearnedGates]:
@@ -28,7 +30,10 @@ def smallest_on_two_cores() -> Run[LearnedGates]:
     """200 times fewer weights, in some ten minutes on two cores."""
     # 2 152 = 430 500 / 200. No setting but the number of weights and of epochs: the target finds
     # the price.
-    return Run(epochs=60, method=LearnedGates(target=Target(weights=2152, travel=10.0)))
+    return Run(
+        epochs=60,
+        method=LearnedGates(target=Target(weights=2152, travel=10.0, begin=0.15, reach=0.6)),
+    )
 
 
 # As long as the methods that they are compared with. A lower price takes a higher learning rate of

@@ -111,7 +111,9 @@ def vgg16_imagenette_300x() -> Run[LearnedGates]:
 def _at(rate: int, *, listen: bool = False, fade: bool = False) -> LearnedGates:
     """Returns a run with a given rate over all layers; gates start by size or by the loss."""
     return LearnedGates(
-        target=Target(keep=1 / rate, **PHASES, listen=listen), graded=not listen, fade=fade
+        target=Target(keep=1 / rate, **PHASES, listen=listen, follow=False),
+        graded=not listen,
+        fade=fade,
     )
 
 

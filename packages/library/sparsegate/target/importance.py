@@ -7,13 +7,28 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from sparsegate.gates import graded_
+from sparsegate.gates import Gate, graded_
+from sparsegate.price import Moment
 from sparsegate.sharded import local, whole
+
+SQUARES = "heard"  # in an optimizer's state: the mean squares of a gate's gradients
 
 
 @torch.no_grad()
-def set_by_importance_(gates: Sequence[Tensor], squares: Sequence[Tensor]) -> None:
-    """Sets gates by sums of squared gradients, in place: one for the largest; all stay open.
+def hear_(gates: Sequence[Gate], moment: Moment, steps: float) -> None:
+    """Adds the squares of the gates' gradients to what is remembered of so many last steps."""
+    kept = 1 - 1 / max(1.0, steps)
+    for gate, grad, memory in zip(gates, moment.gradients(), moment.memory, strict=True):
+        if SQUARES not in memory:
+            memory[SQUARES] = torch.zeros_like(gate.gate, dtype=torch.float32)
+        if grad is not None:
+            squares, each = local(memory[SQUARES]), local(grad)
+            squares.mul_(kept).addcmul_(each, each)
+
+
+@torch.no_grad()
+def by_importance(squares: Sequence[Tensor]) -> list[Tensor]:
+    """Gates by mean squared gradients: one for the largest, lower for less; all are open.
 
     A gate's gradient is a weight's gradient times the weight. Its square is the diagonal of the
     Fisher information times the squared weight: up to a factor, what the loss would rise by
@@ -21,5 +36,9 @@ def set_by_importance_(gates: Sequence[Tensor], squares: Sequence[Tensor]) -> No
     can be compared between layers, and it sees which inputs are always zero.
     """
     largest = torch.stack([whole(square.amax()) for square in squares]).amax()
-    for gate, square in zip(gates, squares, strict=True):
-        local(gate).copy_(graded_(local(square).div(largest)))
+    found = []
+    for square in squares:
+        order = torch.empty_like(square)
+        local(order).copy_(graded_(local(square).div(largest)))
+        found.append(order)
+    return found

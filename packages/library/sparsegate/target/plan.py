@@ -14,13 +14,12 @@ from torch import Tensor, nn
 from sparsegate.gates import ClosedLayer
 from sparsegate.price import GatePlan, Moment, Motion, Slope
 from sparsegate.schedule import cosine, ramp
-from sparsegate.sharded import local
 
 from .accuracy_drop import AccuracyDrop
 from .count import shift_to, total
 from .file_size import FileSize
 from .goal import LOOKS, FixedPrice, Goal, WeightCount
-from .importance import set_by_importance_
+from .importance import SQUARES, by_importance, hear_
 from .price_path import PricePath, price_at
 from .same_target import check_same_target, settings_of
 from .target import Found, Target
@@ -40,7 +39,9 @@ LASTING = 0.1  # share of it that changes the level of the price for good
 HIGHEST = 30.0  # limit of the price near the budget, as a multiple of the mean gradient
 FARTHEST = 0.5  # largest distance of a gate from the threshold
 ONE_AT = 0.05  # share of weights that is left at which gates travel a distance of one
+LISTENING = 0.003  # travel of gates that follow the loss, for a network of all weights
 LONGEST = 10.0  # travel for the fewest weights, and under a fixed price
+HEARD = 0.1  # of the training: for so long a mean of squared gradients remembers them
 INTERVAL = 10  # steps between two changes of the price; fewer in short trainings
 RUNNING = ("_grad_sum", "_num_measured", "_price", "_level", "_price_sum", "_distance_sum")
 
@@ -89,6 +90,7 @@ class TargetPlan(GatePlan):
         self._num_gates = self._view.num_gates()
         self._interval = max(1, min(INTERVAL, steps // 100))
         self.done, self.frozen = 0, False
+        self._memory: Sequence[dict[str, Any]] = []
         self._unit = 0.0  # mean absolute gradient of a gate; known after the dense phase
         self._units: list[float] = []  # the same for every layer
         device = total([self._gates[0].gate.detach().sum()]).device
@@ -137,6 +139,11 @@ class TargetPlan(GatePlan):
         """Whether it is time for something expensive."""
         return self.done % max(1, self.steps // LOOKS) == 0
 
+    @property
+    def _follows(self) -> bool:
+        """Whether the order of the gates is to be taken anew."""
+        return self.target.follow and self._is_look
+
     def motion(self, moment: Moment) -> Motion | None:
         """How gates move in this step; None once the mask is frozen."""
         if self._goal.wants_mean:
@@ -144,15 +151,17 @@ class TargetPlan(GatePlan):
         if self.frozen:
             for memory in moment.memory:
                 memory.pop(ORDER, None)
+                memory.pop(SQUARES, None)
             return None
+        self._memory = moment.memory
+        if self.target.listen and (self.is_dense or self.target.follow):
+            hear_(self._gates, moment, HEARD * self.steps if self.target.follow else math.inf)
         still = [Slope(0.0, 0.0)] * len(self._gates)
         if self.is_dense:
             self._measure(moment)
             return Motion([0.0] * len(self._gates), still, self._still)
         if not self._unit:
-            self._begin(moment)
-        elif self._is_look:
-            self._view.follow_(moment.memory)
+            self._unit, self._units = self._measured()
         distance = self._distance(moment.lr)
         self._change_price(distance)
         if self.progress >= self.target.reach - (self.target.reach - self.target.begin) / 4:
@@ -164,7 +173,9 @@ class TargetPlan(GatePlan):
 
     def after_step(self) -> None:
         """Counts the step, and makes the cuts when they are due."""
+        was_dense = self.is_dense
         self.done += 1
+        self._put_in_order(first=was_dense)
         if self._goal.wants_mean:
             self._view.mean.add()
         looks, fewer = self._is_look, None
@@ -239,7 +250,10 @@ class TargetPlan(GatePlan):
         left = self._goal.aimed()
         if left is None:
             return LONGEST
-        return min(LONGEST, math.sqrt(ONE_AT * self._num_gates / max(left, 1.0)))
+        times_smaller = self._num_gates / max(left, 1.0)
+        if self.target.listen and self.target.follow:
+            return min(LONGEST, LISTENING * times_smaller)
+        return min(LONGEST, math.sqrt(ONE_AT * times_smaller))
 
     @property
     def _grades(self) -> bool:
@@ -250,26 +264,20 @@ class TargetPlan(GatePlan):
             return chosen and self._goal.aimed() is not None
         return target.grade
 
-    def _begin(self, moment: Moment) -> None:
-        """Puts gates in their order, and measures the unit of their movement."""
+    def _put_in_order(self, *, first: bool) -> None:
+        """Puts gates in the order of the loss or of their weights, if one is wanted now."""
+        if self.is_dense or self.frozen or not (first or self._follows):
+            return
+        memory = self._memory
         if self.target.listen:
-            self._set_gates_by_importance_(moment)
+            self._view.put_(by_importance([each[SQUARES] for each in memory]), memory)
         elif self._grades:
-            self._view.grade_(moment.memory)
-        self._unit, self._units = self._measured()
+            self._view.put_(self._view.by_size(memory, first=first), memory)
 
     def _measure(self, moment: Moment) -> None:
         """Measures the loss's gradients for gates in the dense phase."""
-        grads: Sequence[Tensor | None] = ()
         is_due = self.done % self._interval == 0
-        if self.target.listen or is_due:
-            grads = moment.gradients()
-        if self.target.listen:
-            for gate, grad, memory in zip(self._gates, grads, moment.memory, strict=True):
-                if "heard" not in memory:
-                    memory["heard"] = torch.zeros_like(gate.gate, dtype=torch.float32)
-                if grad is not None:
-                    local(memory["heard"]).addcmul_(local(grad), local(grad))
+        grads = moment.gradients() if is_due else ()
         present = [grad for grad in grads if grad is not None]
         if is_due and present:
             self._grad_sum += total(grad.abs().sum() for grad in present) / self._num_gates
@@ -294,12 +302,6 @@ class TargetPlan(GatePlan):
         return unit, [
             unit * (layer / unit) ** self.target.evenly if layer > 0 else unit for layer in layers
         ]
-
-    def _set_gates_by_importance_(self, moment: Moment) -> None:
-        """Sets every gate by what was measured in the dense phase."""
-        set_by_importance_(
-            [gate.gate for gate in self._gates], [memory.pop("heard") for memory in moment.memory]
-        )
 
     def _change_price(self, distance: float) -> None:
         if self.target.price is not None:

@@ -58,10 +58,10 @@ class Target:
     baseline: float | None = None
     """For max_drop: dense accuracy in percent; the command measures it if not given."""
 
-    begin: float = 0.15
+    begin: float = 0.1
     """Fraction of training in which all gates are frozen and the gradients' scale is measured."""
 
-    reach: float = 0.6
+    reach: float = 0.5
     """Fraction of training after which the number of open gates is the one asked for."""
 
     freeze: float = 0.8
@@ -71,23 +71,29 @@ class Target:
     """Distance that a gate with an average gradient of constant sign travels in the whole training.
 
     The default follows from the fraction of weights to keep: 1 for 5 %, 2 for 1.25 %, and at most
-    10. With `price` and `path` it is 10.
+    10. With `listen` it is 0.03 for 10 %, 0.3 for 1 %. With `price` and `path` it is 10.
     """
 
     grade: bool | None = None
     """Whether gates that all start at one value follow the sizes of their weights from `begin` on.
 
     The smallest weights of every layer then close first (see `Graded`), unless the loss moves their
-    gates. Until `freeze`, a gate falls when its weight shrinks, and rises when it grows. The
-    default is true, unless `travel`, `price` or `path` is given. It has no effect on gates that are
-    drawn at random (`Sample`).
+    gates. The default is true, unless `travel`, `price` or `path` is given. It has no effect on
+    gates that are drawn at random (`Sample`).
     """
 
     evenly: float = 0.0
     """Unit in which gates move: the mean gradient of the network (0), or of each layer (1)."""
 
     listen: bool = False
-    """For pretrained weights: at `begin`, order gates by the loss's squared gradients so far."""
+    """Whether gates follow the loss instead: at `begin` their order is that of their mean squared
+    gradients, of all layers together. Good for pretrained weights."""
+
+    follow: bool = True
+    """Whether the order of `grade` or `listen` is taken anew, fifty times until `freeze`.
+
+    A gate then falls when its weight shrinks, or the loss hardly needs it any more.
+    """
 
     fall: Literal["cube", "factor"] = "cube"
     """How the number of open gates falls: as a cube, or by a constant factor; not for max_drop."""

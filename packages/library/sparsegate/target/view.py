@@ -26,7 +26,7 @@ from .cut import choose
 from .goal import View
 from .recent_mean import RecentMean
 
-ORDER = "order"  # in an optimizer's state: where the weights' sizes alone would put the gates
+ORDER = "order"  # in an optimizer's state: where gates were put last
 GATED = re.compile(r"(?:^|(?<=\.))parametrizations\.(\w+)\.original$")
 GATE = re.compile(r"(?:^|(?<=\.))parametrizations\.\w+\.\d+\.gate$")
 
@@ -126,26 +126,38 @@ class GatesView(View):
         return float(self._judge())
 
     @torch.no_grad()
-    def grade_(self, memory: Sequence[dict[str, Any]]) -> None:
-        """Puts gates in the order of their weights, in every layer whose gates are all equal.
+    def by_size(self, memory: Sequence[dict[str, Any]], *, first: bool) -> list[Tensor | None]:
+        """Where the sizes of weights put their gates; None for layers that keep their own order.
 
         Args:
-            memory: For every weight, a place to remember the order in.
+            memory: For every layer the place where `put_` remembers an order.
+            first: Whether gates are put in an order for the first time. Then a layer keeps its own
+                if its gates are not all equal, or are drawn at random.
         """
-        for gate, weight, kept in zip(self.gates.values(), self._weights, memory, strict=True):
-            values = whole(gate.gate.detach())
-            if isinstance(gate.draw, Threshold) and bool((values == values.flatten()[0]).all()):
-                kept[ORDER] = _order(gate, weight)
-                gate.gate.copy_(kept[ORDER])
+        return [
+            shared_like(gate.gate, Graded()(whole(weight.detach())))
+            if (_has_no_order(gate) if first else ORDER in kept)
+            else None
+            for gate, weight, kept in zip(self.gates.values(), self._weights, memory, strict=True)
+        ]
 
     @torch.no_grad()
-    def follow_(self, memory: Sequence[dict[str, Any]]) -> None:
-        """Moves gates that `grade_` has put in an order by what the order has changed since."""
-        for gate, weight, kept in zip(self.gates.values(), self._weights, memory, strict=True):
-            if ORDER in kept:
-                order = _order(gate, weight)
-                gate.gate.add_(order - kept[ORDER]).clamp_(0.0, 1.0)
-                kept[ORDER].copy_(order)
+    def put_(self, orders: Sequence[Tensor | None], memory: Sequence[dict[str, Any]]) -> None:
+        """Puts gates in an order, or moves them by what has changed since the last one, in place.
+
+        Args:
+            orders: For every layer where its gates belong, if anywhere.
+            memory: For every layer a place to remember the order in.
+        """
+        for gate, order, kept in zip(self.gates.values(), orders, memory, strict=True):
+            if order is None:
+                continue
+            before = kept.get(ORDER)
+            if before is None:
+                gate.gate.copy_(order)
+            else:
+                gate.gate.add_(order - before).clamp_(0.0, 1.0)
+            kept[ORDER] = order
 
     @torch.no_grad()
     def close_(self, masks: dict[str, Tensor]) -> None:
@@ -159,9 +171,10 @@ class GatesView(View):
             gate.awaited = target
 
 
-def _order(gate: Gate, weight: Tensor) -> Tensor:
-    """The gates that `Graded` gives for these weights, sharded as the gates are."""
-    return shared_like(gate.gate, Graded()(whole(weight.detach())))
+def _has_no_order(gate: Gate) -> bool:
+    """Whether all gates of a layer are equal, and their own threshold says which are open."""
+    values = whole(gate.gate.detach())
+    return isinstance(gate.draw, Threshold) and bool((values == values.flatten()[0]).all())
 
 
 @torch.no_grad()
