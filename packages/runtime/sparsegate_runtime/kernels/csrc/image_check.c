@@ -370,6 +370,7 @@ static void check_pool(Check *check, Pool *of)
     POINT(check, of->offset, of->taps);
     POINT_OR_NULL(check, of->scale, end);
     POINT_OR_NULL(check, of->inside, end);
+    range_at(check, of->in.offset); /* also without channels */
     for (int64_t c = 0; c < 2 && of->channels && !check->error; c++) { /* the first and the last channel */
         Place place = of->in;
         place.offset = sum(check, place.offset, product(check, c * (of->channels - 1), place.stride));
