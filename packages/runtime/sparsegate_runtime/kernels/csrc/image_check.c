@@ -450,6 +450,7 @@ static void check_panel(Check *check, Rows *rows, int64_t num_rows, int64_t hidd
     POINT(check, rows->offset, count);
     POINT(check, rows->value, count);
     check_indices(check, rows->offset, count, 0, 4 * LANES * (hidden - 1));
+    check_offsets(check, rows->offset, count);
 }
 
 /* Units of every image and step, which are neighbours. */
