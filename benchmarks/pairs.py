@@ -118,8 +118,9 @@ def write_table(record: dict[str, Any]) -> None:
         "Made by [`benchmarks/pairs.py`](../../benchmarks/pairs.py) from",
         "[pairs.json](../../results/pairs.json). Every method has its default settings, the same epochs",
         "and the same batches; networks and data are small, so that many runs fit on two cores. Cells",
-        "are of the test split: means over seeds (their number in the first row), with the spread. A star",
-        "marks the best method by validation. Networks of the wrong size have their share in brackets.",
+        "are of the test split: means over seeds, with the spread. Fewer seeds than in the first row stand in",
+        "brackets. A star marks the best method by validation. The last row compares gates with the best",
+        "of the other methods, chosen by validation; above zero, gates are ahead.",
     ]
     for name, pair in record["pairs"].items():
         unit = "bits per character, less is better" if pair["bits"] else "accuracy in per cent"
@@ -182,7 +183,10 @@ def marked(pair: dict[str, Any], method: str, keep: float, winner: str) -> str:
     assert total is not None
     share = kept.mean / total.mean
     size = "" if 0.9 < share / keep < 1.1 else f" [{share:.2g}]"
-    return spread(found) + ("*" if method == winner else "") + size
+    most = len({row["seed"] for row in pair["rows"]})
+    seeds = sum((row["method"], row["keep"]) == (method, keep) for row in pair["rows"])
+    few = "" if seeds == most else f" ({seeds})"
+    return spread(found) + ("*" if method == winner else "") + size + few
 
 
 def spread(found: Summary) -> str:
@@ -204,7 +208,8 @@ def draw(figure: Any, pair: dict[str, Any]) -> None:
     if dense := cell(pair, DENSE, 1.0, "test"):
         axes.axhline(dense.mean, color="black", linestyle=":", label=DENSE)
     ylabel = "bits per character" if pair["bits"] else "test accuracy in per cent"
-    axes.set(xscale="log", xlabel="fraction of weights kept", ylabel=ylabel, title=pair["about"])
+    axes.set(xscale="log", xlabel="fraction of weights kept", ylabel=ylabel)
+    axes.set_title(pair["about"], fontsize=9)
     axes.legend(fontsize=7)
 
 

@@ -241,3 +241,30 @@ def test_a_matrix_with_very_many_columns_is_right():
     fast, _ = swapped(layer, (torch.zeros(1, 10_000_000),), {}, force=True)
     x = torch.randn(20, 10_000_000)
     assert_close(fast(x), layer(x))
+
+
+def small_network():
+    """Three layers with many zeros."""
+    return with_zeros(nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10)))
+
+
+@pytest.mark.filterwarnings("ignore:forward hooks")
+@pytest.mark.parametrize("kernel", [None, "dense"])
+def test_hooks_of_the_model_itself_count_in_every_form(kernel):
+    model, x = small_network(), torch.randn(2, 64)
+    model.register_forward_pre_hook(lambda _, given: (given[0] + 1,))
+    assert_close(sg.sparse(model, x, kernel=kernel)(x), model(x))
+
+
+def test_weights_that_were_made_in_inference_mode_are_ordinary_ones():
+    with torch.inference_mode():
+        model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10)).eval()
+    x = torch.randn(2, 64)
+    with torch.no_grad():
+        assert_close(sg.sparse(model, x)(x), model(x))
+
+
+def test_a_network_with_nan_weights_can_shrink():
+    model, x = small_network(), torch.randn(2, 64)
+    model[0].weight.data[3, 4] = float("nan")
+    assert_close(sg.shrink(model, x)(x), model(x))

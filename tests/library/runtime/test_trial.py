@@ -122,3 +122,55 @@ def test_outputs_are_near_up_to_a_thousandth_of_the_largest():
     assert not are_near([x[:2]], [x])
     assert not are_near([x[:2] * 1j], [x[:2] * (1 + 1j)])
     assert are_near([x.long()], [x.long() + 1])
+
+
+COUNTED = [0]
+
+
+class ByClass(nn.Module):
+    """Counts its calls in its class."""
+
+    calls = 0
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(64, 64)
+
+    def forward(self, x):
+        ByClass.calls += 1
+        return self.layer(x) if ByClass.calls < 1000 else x
+
+
+class ByGlobal(nn.Module):
+    """Counts its calls in a global variable."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(64, 64)
+
+    def forward(self, x):
+        COUNTED[0] += 1
+        return self.layer(x) if COUNTED[0] < 1000 else x
+
+
+def by_closure():
+    """A model that counts its calls in a variable around its forward."""
+    calls = 0
+
+    class ByClosure(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(64, 64)
+
+        def forward(self, x):
+            nonlocal calls
+            calls += 1
+            return self.layer(x) if calls < 1000 else x
+
+    return ByClosure()
+
+
+@pytest.mark.parametrize("make", [ByClass, ByGlobal, by_closure])
+def test_what_a_forward_changes_outside_of_its_module_is_noticed(make):
+    _, remembers = tried(make().eval(), (torch.randn(2, 64),))
+    assert remembers

@@ -1,6 +1,7 @@
 """Packed matrices hold every weight exactly once, where the kernels look for it."""
 
 import ctypes
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -9,10 +10,12 @@ from hypothesis import strategies as st
 
 from sparsegate_runtime.engine import matrix
 from sparsegate_runtime.engine.matrix import (
+    LANES,
     NEAR,
     WORTH,
     CRows,
     CSlices,
+    Panels,
     Rows,
     Slices,
     Weights,
@@ -126,6 +129,33 @@ def test_slices_are_as_long_as_their_longest_row(weights):
 def test_columns_up_to_the_largest_16_bit_number_are_kept():
     weights = Weights(np.array([0]), np.array([65535]), np.ones(1, np.float32), 1)
     assert Slices.of(weights).column[0] == 65535
+
+
+@settings(deadline=None)
+@given(weights=matrices())
+def test_panels_hold_every_weight_exactly_once_and_zeros_beside_them(weights):
+    panels = Panels.of(weights, int(weights.column.max(initial=0)) + 1)
+    found = []
+    for slice_, (begin, end) in enumerate(pairwise(panels.start)):
+        block = slice_ // (panels.height // LANES)
+        for step in range(begin, end):
+            for lane in range(LANES):
+                row = panels.row[slice_ * LANES + lane]
+                column, value = (x[step * LANES + lane] for x in (panels.column, panels.value))
+                whole = block // panels.num_blocks * panels.height + row
+                found.append((whole, block % panels.num_blocks * 128 + column, value))
+                assert value == 0 or row < panels.height
+    assert sorted(each for each in found if each[2]) == given_in(weights)
+
+
+@settings(deadline=None)
+@given(weights=matrices())
+def test_every_block_of_a_panel_has_every_row_once(weights):
+    panels = Panels.of(weights, int(weights.column.max(initial=0)) + 1)
+    for number, rows in enumerate(panels.row.reshape(-1, panels.height)):
+        first = number // panels.num_blocks * panels.height
+        real = sorted(first + row for row in rows if row < panels.height)
+        assert real == list(range(first, min(first + panels.height, weights.num_rows)))
 
 
 @pytest.mark.parametrize(

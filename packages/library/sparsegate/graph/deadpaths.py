@@ -99,8 +99,9 @@ def is_same(found: list[Tensor], wanted: list[Tensor]) -> bool:
 def _is_close(one: Tensor, other: Tensor) -> bool:
     if not other.is_floating_point():
         return torch.equal(one, other)
-    tolerance = torch.finfo(other.dtype).eps ** 0.5 * other.abs().max().item()
-    return torch.allclose(one, other, rtol=0, atol=tolerance)
+    largest = other.abs().nan_to_num(0, 0, 0).max().item()
+    tolerance = torch.finfo(other.dtype).eps ** 0.5 * largest
+    return torch.allclose(one, other, rtol=0, atol=tolerance, equal_nan=True)
 
 
 def _clear_(follow: Follow) -> None:

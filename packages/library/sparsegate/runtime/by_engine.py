@@ -100,9 +100,12 @@ def faster_of(
 def is_finite(model: nn.Module) -> bool:
     """Whether all weights are finite: kernels that skip zeros do not multiply them with NaN."""
     tensors = [*model.parameters(), *model.buffers()]
-    return all(
-        not one.is_meta and bool(one.isfinite().all()) for one in tensors if one.is_floating_point()
-    )
+    with torch.no_grad():
+        return all(
+            not one.is_meta and bool(one.isfinite().all())
+            for one in tensors
+            if one.is_floating_point()
+        )
 
 
 def as_choice(report: Sequence[Swap]) -> Choice:

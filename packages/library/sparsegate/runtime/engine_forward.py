@@ -23,8 +23,11 @@ from .compiled import INFERENCE_ONLY
 from .grouped import Grouped, fastest
 from .modules import duplicated, without_nested_tensors_, without_parametrizations_
 from .planned import TYPES, captured
+from .steps import Steps
 from .trial import are_near
 
+PLAIN = (type(None), tuple, list, dict)
+"""Types that are taken apart into the tensors inside; caches are of other types."""
 MOST_PLANS = 16
 """The number of shapes that are planned; the model's own code runs inputs of further shapes."""
 
@@ -46,6 +49,7 @@ class EngineForward:
     def _begin(self, module: nn.Module, skeleton: nn.Module) -> None:
         self.module, self.skeleton = module, skeleton
         self.plans: dict[Any, Grouped | None] = {}
+        self.steps = Steps(self._own, self._whole)
         self._lock = threading.Lock()
         self._hooks: list[Any] | None = None
 
@@ -53,6 +57,9 @@ class EngineForward:
         """Returns the module's output."""
         if torch.compiler.is_compiling() or torch._C._is_tracing():
             return self._own(*args, **kwargs)
+        if not isinstance(kwargs.get("past_key_values"), PLAIN):
+            found = None if args or _is_cast() or self._is_hooked() else self.steps(kwargs)
+            return self._own(**kwargs) if found is None else found
         leaves, structure = _flat((args, kwargs))
         planned = self._planned(leaves, structure, args, kwargs)
         if planned is None:
@@ -123,11 +130,14 @@ class EngineForward:
         progress: Callable[[str], None] | None = None,
     ) -> Grouped:
         """The plan for inputs like these; `progress` hears what is being tried."""
-        dense = whole(self.skeleton, self.module)
+        dense = self._whole()
         if args and kwargs:
             raise UnplannedError("it was called with positional and keyword arguments")
         with torch.no_grad():
             return fastest(partial(captured, dense), kwargs or tuple(args), progress)
+
+    def _whole(self) -> nn.Module:
+        return whole(self.skeleton, self.module)
 
     def trace(self, path: Path | str, *args: Any, **kwargs: Any) -> None:
         """Runs the model once, step by step, and writes a timeline in Chrome's trace format.
@@ -174,6 +184,7 @@ class EngineForward:
     def _loaded(self, *_: Any) -> None:
         """Plans again after weights were loaded."""
         self.plans.clear()
+        self.steps.plans.clear()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> EngineForward:
         made = memo[id(self)] = EngineForward.__new__(EngineForward)

@@ -13,11 +13,13 @@ from torch.utils import _pytree
 
 from sparsegate.graph import Graph
 from sparsegate_runtime.engine import LANES, Span
+from sparsegate_runtime.engine import network as n
 
 from .planned import TYPES, Cost, Planned
+from .translate import translated
 
 SIZES = (4, 1)
-"""Group sizes to try, besides the whole batch and sixteen images side by side."""
+"""Group sizes to try for sequences; images pass in sixteens side by side, or one by one."""
 ROUNDS = 3
 SLOW = 0.1
 """Seconds of a call that is made only twice."""
@@ -67,26 +69,42 @@ def fastest(
     say = progress or _silent
     say("capturing the model's operations")
     graph = capture(given)
-    say("planning the whole batch")
-    whole = Grouped(Planned(graph))
+    network = translated(graph)
     leaves = _pytree.tree_leaves(given)
-    best, (least, wanted) = whole, _timed(whole, leaves)
-    batch = _batch(leaves, whole.plan)
-    for size, side_by_side in _ways(batch, has_images=whole.plan.has_images):
-        say(f"planning groups of {size} images{' side by side' if side_by_side else ''}")
+    batch = _batch(leaves, network)
+    has_images = any(isinstance(one, n.Conv | n.Pool) for one in network[0].nodes)
+    best, least, wanted = None, 0.0, None
+    ways = _ways(batch, has_images=has_images)
+    while ways:
+        size, side_by_side = ways.pop(0)
+        is_whole = size == batch and not side_by_side
+        say(_words(size, is_whole=is_whole, side_by_side=side_by_side))
         try:
-            part = graph if size == batch else capture(_first(given, size))
-            other = Grouped(Planned(part, side_by_side=side_by_side), batch // size)
+            part = capture(_first(given, size)) if size < batch else graph
+            made = Planned(part, network if part is graph else None, side_by_side=side_by_side)
+            other = Grouped(made, batch // size)
             seconds, outputs = _timed(other, leaves)
         except ValueError:
+            if is_whole:
+                raise
             continue
-        if not _agree(outputs, wanted):
-            return whole  # images have an effect on others
-        if seconds < BETTER * least:
+        if best is None:
+            best, least, wanted = other, seconds, outputs
+            ways = [way for way in ways if way != (batch, False)]
+        elif not _agree(outputs, wanted):
+            break  # images have an effect on others
+        elif seconds < BETTER * least:
             best, least = other, seconds
-        elif size < batch and not side_by_side:
+        elif not side_by_side:
             break  # smaller groups read the weights still more often
+    assert best is not None
     return best
+
+
+def _words(size: int, *, is_whole: bool, side_by_side: bool) -> str:
+    if is_whole:
+        return "planning the whole batch"
+    return f"planning groups of {size} images{' side by side' if side_by_side else ''}"
 
 
 def _silent(_: str) -> None:
@@ -95,16 +113,20 @@ def _silent(_: str) -> None:
 
 def _ways(batch: int, *, has_images: bool) -> list[tuple[int, bool]]:
     """Sizes of groups to try, and whether the images of a group lie side by side."""
-    found = [(LANES, True)] if has_images and batch % LANES == 0 else []
-    return found + [(size, False) for size in SIZES if batch > size and batch % size == 0]
+    whole = [(batch, False)]
+    if not has_images:
+        return whole + [(size, False) for size in SIZES if batch > size and batch % size == 0]
+    side_by_side = [(LANES, True)] if batch % LANES == 0 else []
+    found = side_by_side + whole if batch == LANES else whole + side_by_side
+    return found + [(1, False)] * (batch > 1)
 
 
-def _batch(leaves: Sequence[Any], plan: Planned) -> int:
+def _batch(leaves: Sequence[Any], network: tuple[n.Network, list[str]]) -> int:
     """The number of images in the batch; 1 if the tensors differ in it."""
     tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
     sizes = {one.shape[0] if one.ndim else 0 for one in tensors}
-    sizes |= {one.shape[0] if one.shape else 0 for one in plan.plan.outputs}
-    return sizes.pop() if len(sizes) == 1 and not plan.left else 1
+    sizes |= {one.shape[0] if one.shape else 0 for one in network[0].outputs}
+    return sizes.pop() if len(sizes) == 1 and not network[1] else 1
 
 
 def _first(given: Any, size: int) -> Any:

@@ -39,7 +39,8 @@ def planned(
         raise ValueError(f"the model has no layers {', '.join(missing)}; it has {', '.join(found)}")
     groups = _groups(graph, {name: kernel for name, kernel in kernels.items() if kernel != "dense"})
     if not groups and not channels_last:
-        return graph.model.forward
+        model = graph.model  # whose own hooks are part of what was captured
+        return model.__call__ if any(hooks_of(model)) else model.forward
     swaps: dict[Node, tuple[nn.Module, Node]] = {}
     for group in groups:
         inside = [piece for unit in group for piece in unit.pieces]

@@ -25,7 +25,7 @@ TYPES = {"float32": torch.float32, "int64": torch.int64, "bool": torch.bool}
 
 
 ROUNDS, SLOW = 5, 0.1
-"""Runs of which the costs are medians, and the seconds of a run from which on two must do."""
+"""Runs of which the costs are medians, and the seconds of a run from which on one must do."""
 WEIGHTED = ("multiply", "dense multiply", "matrix vector")
 """Kinds of operations that multiply with weights."""
 
@@ -45,12 +45,17 @@ class Cost:
 class Planned:
     """A model planned for inputs of certain shapes; several threads may call it at once."""
 
-    def __init__(self, graph: Graph, *, side_by_side: bool = False) -> None:
-        network, self.left = translated(graph)
+    def __init__(
+        self,
+        graph: Graph,
+        translation: tuple[n.Network, list[str]] | None = None,
+        *,
+        side_by_side: bool = False,
+    ) -> None:
+        network, self.left = translation or translated(graph)
         """The operators that torch runs."""
         self.plan = Plan(network, side_by_side=side_by_side)
         self.inputs = network.inputs
-        self.has_images = any(isinstance(one, n.Conv | n.Pool) for one in network.nodes)
         self.is_chain = _is_chain(graph)
         """Whether every operation reads only the previous one."""
         self._outputs = [isinstance(one, fx.Node) for one in graph.returned]
@@ -108,7 +113,7 @@ class Planned:
     def costs(self, leaves: Sequence[Any], groups: int = 1) -> list[Cost]:
         """What every layer takes, and other operations by kind: the medians of some runs."""
         runs = [_by_name(self.spans(leaves, groups))]
-        rounds = ROUNDS if sum(spent for spent, _, _ in runs[0].values()) < SLOW else 2
+        rounds = ROUNDS if sum(spent for spent, _, _ in runs[0].values()) < SLOW else 1
         runs += [_by_name(self.spans(leaves, groups)) for _ in range(rounds - 1)]
         return [
             Cost(name, 1e3 * median(run[name][0] for run in runs), work, has_weights)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,8 @@ NEAR = 1e-3
 """Largest difference from the model's outputs, relative to the largest of them."""
 DEEPEST = 4
 """How far attributes of attributes are compared."""
+SHALLOW = 1
+"""The same for what lies outside of modules."""
 OF_TORCH = frozenset(vars(nn.Module())) - {"_buffers"}
 SIMPLE = (bool, int, float, complex, str, bytes)
 
@@ -60,6 +63,25 @@ def _state(model: nn.Module) -> Iterator[tuple[Any, Any]]:
         for name, value in vars(module).items():
             if name not in OF_TORCH:
                 yield from _parts(value, DEEPEST, seen)
+    for kind in {type(module) for module in model.modules()}:
+        for value in _around(kind):
+            if isinstance(value, (*SIMPLE, list, dict, set, Tensor)):
+                yield from _parts(value, SHALLOW, seen)
+
+
+def _around(kind: type[nn.Module]) -> Iterator[Any]:
+    """What a forward can reach besides its module: class attributes, closures and globals."""
+    if kind.__module__.partition(".")[0] in ("torch", "transformers"):
+        return
+    yield from (value for name, value in sorted(vars(kind).items()) if not name.startswith("__"))
+    forward = getattr(kind.forward, "__wrapped__", kind.forward)
+    code = getattr(forward, "__code__", None)
+    if code is None:
+        return
+    for cell in forward.__closure__ or ():
+        with contextlib.suppress(ValueError):  # a variable that has no value yet
+            yield cell.cell_contents
+    yield from (forward.__globals__.get(name) for name in code.co_names)
 
 
 def _parts(value: Any, depth: int, seen: set[int]) -> Iterator[tuple[Any, Any]]:

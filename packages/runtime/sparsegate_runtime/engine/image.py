@@ -25,7 +25,7 @@ from .image_parts import (
 )
 from .plan import Plan
 from .planner import UnplannedError
-from .structures import Structure
+from .structures import Kind, Structure
 from .tensor import Buffer
 
 
@@ -49,6 +49,8 @@ def image_of(
         raise UnplannedError(
             "an image cannot hold a plan for images side by side; plan without side_by_side"
         )
+    if any(one.kind is Kind.CACHED_ATTENTION for one in plan.pending):
+        raise UnplannedError("an image cannot hold a plan for tokens with a cache")
     others = [one.external.name for one in plan.pending if one.external is not None]
     if others:
         named = ", ".join(dict.fromkeys(name or "an unnamed one" for name in others))
@@ -190,7 +192,8 @@ def _arrays(kept: Any) -> Iterator[NDArray[Any]]:
         if isinstance(one, np.ndarray):
             found.append(one)
         elif is_dataclass(one):
-            found += [getattr(one, field.name) for field in fields(one)]
+            inside = (getattr(one, field.name) for field in fields(one))
+            found += [array for array in inside if isinstance(array, np.ndarray)]
     return iter(sorted(found, key=lambda array: array.size))
 
 

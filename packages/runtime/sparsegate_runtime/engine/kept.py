@@ -118,6 +118,6 @@ def entries(weight: Any) -> tuple[Indices, Indices, Floats]:
     if isinstance(weight, KeptArray):
         row, column = np.divmod(weight.positions, max(1, columns))
         return row, column, weight.values
-    matrix = weight.reshape(len(weight), columns)
-    row, column = np.nonzero(matrix)
-    return row, column, matrix[row, column]
+    flat = weight.reshape(-1)
+    kept = np.flatnonzero(flat)
+    return *np.divmod(kept, max(1, columns)), flat[kept]

@@ -41,6 +41,20 @@ class CSlices(ctypes.Structure):
     )
 
 
+class CPanels(ctypes.Structure):
+    """`Panels` of engine.h."""
+
+    _fields_ = (
+        ("num_panels", LONG),
+        ("rows", LONG),
+        ("num_blocks", LONG),
+        ("start", POINTER),
+        ("row", POINTER),
+        ("column", POINTER),
+        ("value", POINTER),
+    )
+
+
 @dataclass(frozen=True)
 class Weights:
     """The kept weights of a layer: row, column and value of each, and the number of rows."""
@@ -69,7 +83,7 @@ class Rows:
     def of(cls, weights: Weights, offset: NDArray[np.int64], block: NDArray[np.int64]) -> Rows:
         """Groups weights by their block."""
         num_blocks = int(block.max(initial=0)) + 1
-        order = np.lexsort((offset, weights.row, block))
+        order = _by_block(weights.row, offset, block)
         counts = np.bincount(
             block * weights.num_rows + weights.row, minlength=num_blocks * weights.num_rows
         )
@@ -86,6 +100,17 @@ class Rows:
         return CRows(
             len(self.start), self.start.ctypes.data, self.offset.ctypes.data, self.value.ctypes.data
         )
+
+
+def _by_block(
+    row: NDArray[np.int64], offset: NDArray[np.int64], block: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The order by block, row and offset; fast for weights that come by row and offset."""
+    down = row[1:] < row[:-1]
+    if np.any(down | ((row[1:] == row[:-1]) & (offset[1:] < offset[:-1]))):
+        return np.lexsort((offset, row, block))
+    few = block.astype(np.uint16) if block.max(initial=0) < 2**16 else block
+    return np.argsort(few, kind="stable")
 
 
 @dataclass(frozen=True)
@@ -124,6 +149,74 @@ class Slices:
         """Pointers into these arrays, which must outlive them."""
         arrays = (self.start, self.row, self.column, self.value)
         return CSlices(len(self.start) - 1, *(array.ctypes.data for array in arrays))
+
+
+PANEL_ROWS, PANEL_COLUMNS = 256, 128
+"""Most rows of a panel, whose sums stay near, and columns of a block, which fill registers."""
+
+
+@dataclass(frozen=True)
+class Panels:
+    """Panels of rows in blocks of 128 columns, by slices of sixteen rows; `Panels` of engine.h.
+
+    A weight takes five bytes. Within each block the rows are sorted by their number of weights, so
+    that slices hardly need zeros to fill their steps.
+    """
+
+    height: int
+    num_blocks: int
+    start: NDArray[np.int32]
+    row: NDArray[np.uint16]
+    column: NDArray[np.uint8]
+    value: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, weights: Weights, num_columns: int) -> Panels:
+        """Sorts the rows of every panel and block, then lays out every slice step by step."""
+        num_panels = max(1, -(-weights.num_rows // PANEL_ROWS))
+        height = max(LANES, -(-weights.num_rows // (num_panels * LANES)) * LANES)
+        num_panels = max(1, -(-weights.num_rows // height))
+        num_blocks = max(1, -(-num_columns // PANEL_COLUMNS))
+        panel, inner = np.divmod(weights.row, height)
+        cell = ((panel * num_blocks + weights.column // PANEL_COLUMNS) * height + inner).astype(
+            np.int64
+        )
+        counts = np.bincount(cell, minlength=num_panels * num_blocks * height)
+        by_block = counts.reshape(-1, height)
+        longest_first = np.argsort(-by_block, axis=1, kind="stable")
+        seat = np.empty_like(longest_first)
+        np.put_along_axis(seat, longest_first, np.arange(height)[None], axis=1)
+        steps = np.take_along_axis(by_block, longest_first, axis=1)[:, ::LANES]
+        start = np.concatenate([[0], np.cumsum(steps)])
+        first = (np.arange(len(by_block))[:, None] * height + seat).reshape(-1)
+        column, value = (np.zeros(start[-1] * LANES, kind) for kind in (np.uint8, np.float32))
+        order = np.argsort(cell, kind="stable")
+        cell = cell[order]
+        rank = np.arange(len(cell)) - (np.cumsum(counts) - counts)[cell]
+        index = (start[first[cell] // LANES] + rank) * LANES + first[cell] % LANES
+        column[index] = weights.column[order] % PANEL_COLUMNS
+        value[index] = weights.value[order]
+        whole = np.arange(num_panels)[:, None, None] * height + longest_first.reshape(
+            num_panels, num_blocks, height
+        )
+        row = np.where(whole < weights.num_rows, whole % height, height).astype(np.uint16)
+        return cls(height, num_blocks, start.astype(np.int32), row.reshape(-1), column, value)
+
+    def as_c(self) -> CPanels:
+        """Pointers into these arrays, which must outlive them."""
+        arrays = (self.start, self.row, self.column, self.value)
+        num_panels = len(self.row) // (self.height * self.num_blocks)
+        pointers = (array.ctypes.data for array in arrays)
+        return CPanels(num_panels, self.height, self.num_blocks, *pointers)
+
+
+def vector_scratch(num_columns: int) -> int:
+    """Floats of scratch memory for a product with one vector: `sg_vector_scratch` of engine.h.
+
+    >>> vector_scratch(130)
+    528
+    """
+    return -(-num_columns // PANEL_COLUMNS) * PANEL_COLUMNS + PANEL_ROWS + LANES
 
 
 @cache

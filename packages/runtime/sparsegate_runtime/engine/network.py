@@ -192,6 +192,19 @@ class Attention(Node):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class CachedAttention(Node):
+    """Attention of one token to itself and to those of a cache, which takes its key and value.
+
+    It reads q, k, v [batch, heads, 1, features], the keys and the values of all layers, and the
+    numbers of tokens in the cache and that it has room for. `CachedAttention` of engine.h says how
+    the caller lays them out.
+    """
+
+    layer: int
+    scale: float
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Reduce(Node):
     """The sum, mean, maximum or minimum over some dimensions, which are kept with size one."""
 

@@ -1,4 +1,4 @@
-"""Lowers products of activations and attention."""
+"""Lowers products of activations, and attention with a cache or without."""
 
 from __future__ import annotations
 
@@ -10,6 +10,23 @@ from . import structures as c
 from .planner import Planner, UnplannedError
 from .structures import Kind
 from .tensor import Tensor
+
+
+class CachedAttention(c.Structure):
+    """`CachedAttention` of engine.h."""
+
+    _fields_ = (
+        *((name, c.LONG) for name in ("images", "heads", "kv_heads", "features")),
+        *((name, c.LONG) for name in ("value_features", "layer")),
+        *((name, c.View) for name in ("q", "k", "v", "out")),
+        *((name, c.LONG) for name in ("keys", "values", "state")),
+        *(("scale", c.FLOAT), ("unused", c.INT)),
+    )
+
+    @property
+    def scratch(self) -> int:
+        """Floats of scratch memory for one thread: scores, a query, and sums of values."""
+        return 128 + 2 * 64 + int(self.features) + int(self.value_features)
 
 
 def product(planner: Planner, node: n.Product) -> Tensor:
@@ -75,6 +92,33 @@ def attention(planner: Planner, node: n.Attention) -> Tensor:
     return out
 
 
+def cached_attention(planner: Planner, node: n.CachedAttention) -> Tensor:
+    """Attention of one token, whose channels are next to each other."""
+    q, k, v, keys, values, state = (planner.values[read] for read in node.inputs)
+    images, heads, _, features = q.shape
+    value_features = v.shape[3]
+    by_feature = planner.allocate((images, 1, heads * value_features), 2, tight=True)
+    split = by_feature.reshape((images, 1, heads, value_features))
+    assert split is not None
+    out = split.permute((0, 2, 1, 3))
+
+    def view(one: Tensor) -> c.View:
+        made = one.view()
+        made.stride = c.DIMS(one.strides[0], one.strides[1], one.strides[3])
+        return made
+
+    def make() -> c.Structure:
+        return CachedAttention(
+            images, heads, k.shape[1], features, value_features, node.layer,
+            view(q), view(k), view(v), view(out),
+            keys.buffer.slot, values.buffer.slot, state.buffer.slot, node.scale, 0,
+        )  # fmt: skip
+
+    scratch = CachedAttention(features=features, value_features=value_features).scratch
+    planner.emit(Kind.CACHED_ATTENTION, make, [q, k, v, keys, values, state], out, scratch=scratch)
+    return out
+
+
 def _tokens(planner: Planner, source: Tensor) -> Tensor:
     """The tensor with its tokens next to each other."""
     if source.strides[2] == 1 and source.buffer.slot == 0:
@@ -89,4 +133,5 @@ def _tokens(planner: Planner, source: Tensor) -> Tensor:
 RULES: dict[type[n.Node], Any] = {
     n.Product: product,
     n.Attention: attention,
+    n.CachedAttention: cached_attention,
 }

@@ -6,7 +6,7 @@ import ctypes
 from enum import IntEnum
 from typing import Any
 
-from .matrix import CRows, CSlices
+from .matrix import CPanels, CRows, CSlices
 
 POINTER, LONG, FLOAT, INT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float, ctypes.c_int32
 MOST_DIMS, MOST_INPUTS, MOST_CODE, MOST_REGISTERS = 6, 6, 24, 10
@@ -37,6 +37,7 @@ class Kind(IntEnum):
     RECURRENT = 16
     CAST = 17
     DEPTHWISE = 18
+    CACHED_ATTENTION = 19
 
 
 class Structure(ctypes.Structure):
@@ -134,6 +135,8 @@ class MatrixVector(Structure):
         ("num_rows", LONG),
         ("num_inputs", LONG),
         ("slices", CSlices),
+        ("panels", CPanels),
+        ("dense", POINTER),
         ("bias", POINTER),
         ("input", Place),
         ("out", Place),

@@ -14,10 +14,22 @@ from . import network as n
 from . import structures as c
 from .depthwise import Lines, depthwise
 from .kept import entries, num_kept
-from .matrix import NEAR, Rows, Slices, Weights, columns_in_block, most_near
+from .matrix import (
+    NEAR,
+    PANEL_COLUMNS,
+    CPanels,
+    CSlices,
+    Panels,
+    Rows,
+    Slices,
+    Weights,
+    columns_in_block,
+    most_near,
+    vector_scratch,
+)
 from .planner import Planner
 from .structures import Kind
-from .tensor import LANES, Tensor
+from .tensor import LANES, Tensor, rounded
 
 FEW = 3
 """Positions up to which a matrix is multiplied by one vector after another."""
@@ -29,6 +41,10 @@ TILE_OF_PIXELS = 10
 """Vectors of a tile of images side by side: fewer, as a kernel's neighbors need the cache, too."""
 WIDEST = {0: 6, 1: 6, 2: 28, 3: 6, 4: 6}
 """Vectors that fit into the registers, by variant."""
+AVX512 = 2
+"""The variant whose registers can choose among the columns of a block."""
+WORTH_PANELS = 2.0
+"""Weights that a row should have in a block of columns of a panel."""
 DENSE = 0.7
 """Kept weights from which a matrix without zeros in its kernel is faster."""
 
@@ -112,7 +128,8 @@ def emit(
     if sums.lines is not None:
         make, kind, scratch = depthwise(sums, sums.lines), Kind.DEPTHWISE, 0
     elif is_matrix_vector(sums):
-        make, kind, scratch = _matrix_vector(sums), Kind.MATRIX_VECTOR, columns + 16
+        make, kind = _matrix_vector(planner, sums), Kind.MATRIX_VECTOR
+        scratch = vector_scratch(columns)
     elif kept >= DENSE * sums.num_rows * columns and is_plain:
         make, kind, scratch = _dense(sums), Kind.DENSE_MULTIPLY, 0
     else:
@@ -265,16 +282,30 @@ def _dense(sums: Sums) -> Callable[[], c.Structure]:
     return make
 
 
-def _matrix_vector(sums: Sums) -> Callable[[], c.Structure]:
-    row, column, value = entries(sums.node.weight)
-    weights = Weights(row, column, value, sums.num_rows)
-    slices, bias = Slices.of(weights), _bias(sums)
+def _matrix_vector(planner: Planner, sums: Sums) -> Callable[[], c.Structure]:
+    kept = num_kept(sums.node.weight)
+    density = kept / max(1, sums.num_rows * sums.num_columns)
+    slices, panels, dense = CSlices(), CPanels(), None
+    keep: Any
+    if density >= DENSE:
+        keep = dense = _padded_rows(sums)
+    else:
+        weights = Weights(*entries(sums.node.weight), sums.num_rows)
+        if planner.variant == AVX512 and density * PANEL_COLUMNS >= WORTH_PANELS:
+            keep = Panels.of(weights, sums.num_columns)
+            panels = keep.as_c()
+        else:
+            keep = Slices.of(weights)
+            slices = keep.as_c()
+    bias = _bias(sums)
 
     def make() -> c.Structure:
         made = c.MatrixVector(
             sums.num_rows,
             sums.num_columns,
-            slices.as_c(),
+            slices,
+            panels,
+            None if dense is None else dense.ctypes.data,
             bias.ctypes.data,
             sums.source.place(sums.source_channel),
             sums.out.place(sums.out_channel),
@@ -282,7 +313,15 @@ def _matrix_vector(sums: Sums) -> Callable[[], c.Structure]:
             1,
             c.Finish(),
         )
-        made.keep = (slices, bias)
+        made.keep = (keep, bias)
         return made
 
     return make
+
+
+def _padded_rows(sums: Sums) -> NDArray[np.float32]:
+    """The matrix with zeros up to whole vectors."""
+    columns = sums.num_columns
+    made = np.zeros((sums.num_rows, rounded(columns)), np.float32)
+    made[:, :columns] = np.asarray(sums.node.weight).reshape(sums.num_rows, columns)
+    return made

@@ -111,11 +111,13 @@ def swapped(
     if not isinstance(made, torch.jit.ScriptModule):
         made.requires_grad_(False)
     without_parametrizations_(made)
-    inputs = _inputs(made, args, kwargs)
+    is_timed = measure and not force
+    inputs = _inputs(made, args, kwargs) if is_timed else {}
     report: list[Swap] = []
     measured: dict[Any, tuple[float, float]] = {}
     for name, module in _layers(made):
-        change = _decide(name, module, inputs.get(name), measured, force=force, measure=measure)
+        given: Any = inputs.get(name) if is_timed else ((), {})
+        change = _decide(name, module, given, measured, force=force, measure=measure)
         report.append(change[0])
         if change[1] is not None:
             made = _put(made, name, _with_hooks_of(module, change[1]))

@@ -198,6 +198,13 @@ def _attention(made: Translator, call: Call) -> n.Node | None:
     return made.reshape(made.add(out), call.shape)
 
 
+def _cached_attention(made: Translator, call: Call) -> n.Node | None:
+    names = ("q", "k", "v", "keys", "values", "state")
+    inputs = tuple(made.value(call[name]) for name in names)
+    layer, scale = int(call["layer"]), float(call["scale"])
+    return made.add(n.CachedAttention(inputs=inputs, shape=call.shape, layer=layer, scale=scale))
+
+
 def _heads(made: Translator, node: n.Node) -> n.Node:
     """A tensor [batch, heads, tokens, features]."""
     if len(node.shape) == 4:
@@ -270,6 +277,7 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(("conv1d", "conv2d"), _conv),
     **dict.fromkeys(("conv_transpose1d", "conv_transpose2d"), _transposed),
     "scaled_dot_product_attention": _attention,
+    "attend_cached": _cached_attention,
     "embedding": _embedding,
     "glu": _glu,
 }

@@ -121,15 +121,37 @@ typedef struct {
     Finish finish;
 } Depthwise;
 
+/* A sparse matrix for products with one vector. Rows come in panels of `rows`, a multiple of sixteen, columns in blocks
+ * of 128. Within a panel and block, rows are sorted by their weights; sixteen of them are a slice, and each of its steps
+ * has a weight of every row. */
+typedef struct {
+    int64_t num_panels; /* 0 if there are none */
+    int64_t rows, num_blocks;
+    WIDE_POINTER(const int32_t, start);   /* [panels][blocks][rows / 16] and one more: steps before a slice */
+    WIDE_POINTER(const uint16_t, row);    /* [panels][blocks][rows]: within the panel; `rows` for none */
+    WIDE_POINTER(const uint8_t, column);  /* [steps][16]: within the block */
+    WIDE_POINTER(const float, value);     /* [steps][16] */
+} Panels;
+
+#define MOST_PANEL_ROWS 256
+
 /* A matrix times few vectors: out[r][p] for each position p on its own (positions need not be neighbours). */
 typedef struct {
     int64_t num_rows, num_inputs;
-    Slices slices;
+    Slices slices; /* for a matrix that has neither panels nor is dense */
+    Panels panels;
+    WIDE_POINTER(const float, dense); /* [num_rows][num_inputs, zeros up to a multiple of sixteen], or NULL */
     WIDE_POINTER(const float, bias);
     Place in, out;
     int64_t in_position, out_position; /* distance between positions, in floats */
     Finish finish;                     /* then applies to [rows][positions] afterwards */
 } MatrixVector;
+
+/* Floats of scratch memory that a thread needs: an input of whole blocks, and the sums of a panel. */
+static inline int64_t sg_vector_scratch(const MatrixVector *product)
+{
+    return (product->num_inputs + 127) / 128 * 128 + MOST_PANEL_ROWS + LANES;
+}
 
 /* out[i, m, n] = sum over k of a[i, m, k] * b[i, k, n] for i in up to three leading dimensions; out and b have stride 1 in n. */
 typedef struct {
@@ -162,6 +184,18 @@ static inline int64_t sg_attention_scratch(const Attention *attention)
 {
     return ATTENTION_QUERIES * (attention->features + ATTENTION_KEYS + attention->value_features) + LANES;
 }
+
+/* The same for one new token of every image, whose key and value are written to a cache behind those of earlier tokens.
+ * `keys` is a buffer [layers][images][kv_heads][features][room], `values` one [layers][images][kv_heads][room][features],
+ * of which this is layer `layer`; 64 floats behind the last may be read. `state` is a buffer of two 64-bit numbers: the
+ * earlier tokens, fewer than `room`, and `room`. Strides: image, head, feature. Program images hold none of these. */
+typedef struct {
+    int64_t images, heads, kv_heads, features, value_features, layer;
+    View q, k, v, out;
+    int64_t keys, values, state;
+    float scale;
+    int32_t unused;
+} CachedAttention;
 
 /* ---- norms, softmax, sums ---- */
 
@@ -294,7 +328,7 @@ typedef struct {
 enum Kind {
     OP_POINTWISE, OP_MULTIPLY, OP_DENSE_MULTIPLY, OP_MATRIX_VECTOR, OP_MATRIX_MULTIPLY, OP_ATTENTION, OP_CHANNEL_NORM,
     OP_GROUP_NORM, OP_SOFTMAX, OP_REDUCE, OP_COPY, OP_FILL, OP_PHASES, OP_POOL, OP_UPSAMPLE, OP_EMBEDDING,
-    OP_RECURRENT, OP_CAST, OP_DEPTHWISE, OP_NUM_KINDS
+    OP_RECURRENT, OP_CAST, OP_DEPTHWISE, OP_CACHED_ATTENTION, OP_NUM_KINDS
 };
 
 typedef struct {

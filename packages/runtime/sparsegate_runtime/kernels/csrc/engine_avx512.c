@@ -20,6 +20,21 @@ typedef __mmask16 Choice;
 #define ROOT(a) ((Part)_mm512_sqrt_ps((__m512)(a)))
 #define SCALED(a, power) ((Part)_mm512_scalef_ps((__m512)(a), (__m512)(power)))
 
+/* Bits 0 to 4 choose from a pair of registers, 5 and 6 the pair. */
+#define PAIR_OF_BLOCK(block, i, index) \
+    _mm512_permutex2var_ps((__m512)(block)->part[2 * (i)], index, (__m512)(block)->part[2 * (i) + 1])
+#define PICK_OF_BLOCK(block, column) sg_pick_of_block(block, column)
+#define PICK_OF_BLOCK_FUNCTION                                                                                        \
+    TARGET static inline __attribute__((always_inline)) Vector sg_pick_of_block(const Block *block, const uint8_t *column) \
+    {                                                                                                                 \
+        const __m512i index = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)column));           \
+        const __mmask16 odd = _mm512_test_epi32_mask(index, _mm512_set1_epi32(32));                                   \
+        const __mmask16 high = _mm512_test_epi32_mask(index, _mm512_set1_epi32(64));                                  \
+        const __m512 low = _mm512_mask_blend_ps(odd, PAIR_OF_BLOCK(block, 0, index), PAIR_OF_BLOCK(block, 1, index)); \
+        const __m512 up = _mm512_mask_blend_ps(odd, PAIR_OF_BLOCK(block, 2, index), PAIR_OF_BLOCK(block, 3, index));  \
+        return (Vector)_mm512_mask_blend_ps(high, low, up);                                                           \
+    }
+
 #include "engine_variant.h"
 #else
 typedef int nothing_here;

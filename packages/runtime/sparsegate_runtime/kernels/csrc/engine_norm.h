@@ -84,6 +84,21 @@ INLINE Part NAME(line_sum)(const float *from, int64_t count, const int square, f
     return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
+/* x * weight + bias for channels from c on; weights may end with the last of `here` channels */
+INLINE Part NAME(scaled_channels)(const ChannelNorm *of, Part x, int64_t c, int64_t here)
+{
+    float factor[WIDTH] = {0}, more[WIDTH] = {0};
+    if (here == WIDTH) {
+        x = of->weight ? x * NAME(load)(of->weight + c) : x;
+        return of->bias ? x + NAME(load)(of->bias + c) : x;
+    }
+    for (int64_t i = 0; i < here; i++) {
+        factor[i] = of->weight ? of->weight[c + i] : 1;
+        more[i] = of->bias ? of->bias[c + i] : 0;
+    }
+    return x * NAME(load)(factor) + NAME(load)(more);
+}
+
 /* One position whose channels are neighbours */
 TARGET static void NAME(norm_vector)(const ChannelNorm *of, const float *in, float *out)
 {
@@ -93,14 +108,11 @@ TARGET static void NAME(norm_vector)(const ChannelNorm *of, const float *in, flo
     const float scale = 1.0f / sqrtf(variance + of->eps);
     for (int64_t c = 0; c < count; c += WIDTH) {
         const int64_t here = count - c < WIDTH ? count - c : WIDTH;
-        Part y = (NAME(load)(in + c) - mean) * scale;
-        /* weights may end with the last channel */
-        float factor[WIDTH], more[WIDTH];
-        for (int64_t i = 0; i < WIDTH; i++) {
-            factor[i] = of->weight && i < here ? of->weight[c + i] : 1;
-            more[i] = of->bias && i < here ? of->bias[c + i] : 0;
+        const Part y = NAME(scaled_channels)(of, (NAME(load)(in + c) - mean) * scale, c, here);
+        if (here == WIDTH) {
+            NAME(save)(out + c, y);
+            continue;
         }
-        y = y * NAME(load)(factor) + NAME(load)(more);
         NAME(save_first)(out + c, y, here);
     }
 }

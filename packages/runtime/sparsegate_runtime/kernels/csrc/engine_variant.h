@@ -7,6 +7,7 @@
 #include "engine_math.h"
 #include "engine_pointwise.h"
 #include "engine_multiply.h"
+#include "engine_vector.h"
 #include "engine_dense.h"
 #include "engine_product.h"
 #include "engine_attention.h"
@@ -18,6 +19,9 @@
 #include "engine_image.h"
 #include "engine_recurrent.h"
 #include "engine_depthwise.h"
+#ifndef IMAGES_ALONE /* program images hold no caches */
+#include "engine_cached.h"
+#endif
 
 const Kernel NAME(sg_engine)[OP_NUM_KINDS] = {
     [OP_POINTWISE] = NAME(pointwise),
@@ -39,4 +43,7 @@ const Kernel NAME(sg_engine)[OP_NUM_KINDS] = {
     [OP_RECURRENT] = NAME(recurrent),
     [OP_CAST] = NAME(cast),
     [OP_DEPTHWISE] = NAME(depthwise),
+#ifndef IMAGES_ALONE
+    [OP_CACHED_ATTENTION] = NAME(cached_attention),
+#endif
 };

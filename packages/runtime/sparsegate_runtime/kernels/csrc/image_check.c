@@ -171,6 +171,34 @@ static void check_slices(Check *check, Slices *slices, int64_t rows, int64_t col
             wrong(check, IMAGE_WEIGHTS);
 }
 
+static void check_panels(Check *check, Panels *panels, int64_t rows, int64_t columns)
+{
+    check_size(check, panels->num_panels, 0);
+    check_size(check, panels->rows, 1);
+    check_size(check, panels->num_blocks, 0);
+    if (check->error)
+        return;
+    require(check, panels->rows % LANES == 0 && panels->rows <= MOST_PANEL_ROWS);
+    require(check, panels->num_panels == (rows + panels->rows - 1) / panels->rows && panels->num_blocks == (columns + 127) / 128);
+    if (check->error)
+        return;
+    const int64_t seats = panels->num_panels * panels->num_blocks * panels->rows, slices = seats / LANES;
+    POINT(check, panels->start, slices + 1);
+    if (check->error)
+        return;
+    const int64_t steps = panels->start[slices];
+    check_rising(check, panels->start, slices + 1, steps);
+    POINT(check, panels->row, seats);
+    POINT(check, panels->column, LANES * steps);
+    POINT(check, panels->value, LANES * steps);
+    for (int64_t i = 0; panels->row && !check->error && i < seats; i++)
+        if (panels->row[i] > panels->rows)
+            wrong(check, IMAGE_WEIGHTS);
+    for (int64_t i = 0; panels->column && !check->error && i < LANES * steps; i++)
+        if (panels->column[i] > 127)
+            wrong(check, IMAGE_WEIGHTS);
+}
+
 static void check_matrix_vector(Check *check, MatrixVector *of, Pointwise *then)
 {
     const int64_t begin = check->extent.begin, end = check->extent.end;
@@ -178,9 +206,13 @@ static void check_matrix_vector(Check *check, MatrixVector *of, Pointwise *then)
     check_size(check, of->num_inputs, 0);
     if (check->error)
         return;
-    if (of->num_inputs > check->header->scratch)
+    if (sg_vector_scratch(of) > check->header->scratch)
         wrong(check, IMAGE_SCRATCH);
-    check_slices(check, &of->slices, of->num_rows, of->num_inputs);
+    POINT_OR_NULL(check, of->dense, of->num_rows * ((of->num_inputs + LANES - 1) / LANES * LANES));
+    if (of->panels.num_panels)
+        check_panels(check, &of->panels, of->num_rows, of->num_inputs);
+    else if (!of->dense)
+        check_slices(check, &of->slices, of->num_rows, of->num_inputs);
     POINT(check, of->bias, of->num_rows);
     Range in = range_at(check, of->in.offset), out = range_at(check, of->out.offset);
     along(check, &in, of->in.stride, 0, of->num_inputs);
