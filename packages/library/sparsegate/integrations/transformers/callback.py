@@ -23,7 +23,7 @@ class GateCallback(TrainerCallback):  # type: ignore[misc]
     `SparseTrainer` adds it. A plain `Trainer` also needs an optimizer that moves gates::
 
         steps = ...  # of the whole training
-        target = sg.Target(keep=0.1, listen=True)  # as SparseTrainer does for pretrained weights
+        target = sg.Target(keep=0.1, listen=True, travel=0.001)  # as SparseTrainer does
         optimizer = sg.GatedAdamW(model, lr=2e-4, clip=1.0, target=target, steps=steps)
         Trainer(model, args, ..., optimizers=(optimizer, None), callbacks=[GateCallback()])
 

@@ -13,6 +13,7 @@ from sparsegate.gates import OPEN_ABOVE, Draw, Graded, Select, Start, Threshold,
 from sparsegate.target import Target
 
 AnyModel = TypeVar("AnyModel", bound=nn.Module)
+TRAVEL = 0.001  # far less than `listen` has by itself; the unit may be a tenth of what it should be
 
 
 def gate_pretrained(
@@ -49,18 +50,20 @@ def gate_pretrained(
 
 @torch.no_grad()
 def pretrained_target(target: Target, model: nn.Module) -> Target:
-    """The target with `listen`, unless it says itself how gates move, or some gates are closed.
+    """The target with `listen` and little travel, unless it says how gates move.
 
     The default of `Target` suits training from scratch: gates go by the sizes of weights, and move
-    far. A short fine-tuning of MiniLM ended at chance with it, since the gradients of gates grow
-    once a new head has learned, and so does the distance that gates move. Gates that follow the
-    loss and move less kept almost the accuracy of the dense network, and more than magnitude
-    pruning did.
+    far. A pretrained transformer can end at chance with it. Gates that follow the loss keep more.
+
+    They hardly travel besides. The unit of travel is the gates' mean gradient in the dense phase,
+    when a new head is still small and passes little gradient to the layers below. Later gradients
+    are many times larger, and gates would move as many times as far as asked.
 
     Args:
         target: What training should end on; `travel`, `grade`, `listen`, `price` or `path` say how
             gates move.
-        model: The gated model. Closed gates and gates that are drawn at random keep their values.
+        model: The gated model. If some of its gates are closed, or are drawn at random, the target
+            stays as it is, and they keep their values.
     """
     given = (target.travel, target.grade, target.price, target.path)
     if not target or target.listen or any(each is not None for each in given):
@@ -69,7 +72,7 @@ def pretrained_target(target: Target, model: nn.Module) -> Target:
         isinstance(each.draw, Threshold) and bool((each.gate > OPEN_ABOVE).all())
         for each in gates(model).values()
     )
-    return replace(target, listen=True) if all_open else target
+    return replace(target, listen=True, travel=TRAVEL) if all_open else target
 
 
 def outer_weights(model: nn.Module) -> tuple[str, ...]:
