@@ -100,6 +100,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Remembers which tests draw random numbers, for `--draws`."""
+    gc.unfreeze()  # else extensions that look for leaks at the end find what was set aside
     cache = getattr(session.config, "cache", None)  # none with -p no:cacheprovider
     if cache is not None and not hasattr(session.config, "workerinput"):
         cache.set(REMEMBERED, {**cache.get(REMEMBERED, {}), **SEEN})

@@ -35,6 +35,7 @@ C = ROOT / "packages" / "runtime" / "c"
 SANITIZERS = "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all"
 ENVIRONMENT = {
     "ASAN_OPTIONS": "allocator_may_return_null=1:max_allocation_size_mb=256:detect_leaks=0",
+    "UBSAN_OPTIONS": "print_stacktrace=1",
 }
 
 

@@ -134,7 +134,7 @@ class Kills(Interruptions):
             time.sleep(0.1 * seconds * moment * draw.choice((0, 1)))
         pids = [each.pid for each in running]
         if begin is started_by_torchrun:
-            pids = workers(pids[0]) or pids
+            pids = _started_workers(running) or pids
         chosen = pids[int(victim * len(pids))]
         hit = not _one_ended(running)
         if hit:
@@ -212,6 +212,15 @@ INTERRUPTIONS: dict[str, Attack] = {
     "torchrun": TorchrunKills(),
     "disks": FullDisks(),
 }
+
+
+def _started_workers(running: list[Running]) -> list[int]:
+    """The processes of torchrun, once it has started them; none if it has ended before."""
+    while not _one_ended(running):
+        if len(found := workers(running[0].pid)) > 1:
+            return found
+        time.sleep(0.002)
+    return []
 
 
 def _one_ended(running: list[Running]) -> bool:

@@ -1,13 +1,19 @@
 """The page of a run says what its record says, and takes no word of it for HTML."""
 
+import base64
 import dataclasses
+import io
 import json
 import re
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from sparsegate_lab.record import Layer
 from sparsegate_lab.report import Baseline, Filters, Mask, NetworkView, TensorBits, run_page
+from sparsegate_lab.report.network_view import Mistakes, WrongImage
+from sparsegate_lab.report.page_mistakes import png
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\"'&"
 NOTHING = NetworkView((), None, (), 0, {}, None)
@@ -147,3 +153,29 @@ def test_a_layer_that_closed_and_one_that_is_whole_have_bars(kept, record):
     layers = (Layer("fc1.weight", (10, 10), 100, kept),)
     page = run_page(dataclasses.replace(record, layers=layers), VIEW, None)
     assert ("closed" in words(page).split("Layers", 1)[1]) == (kept == 0)
+
+
+def test_mistakes_are_a_matrix_and_pictures(record):
+    counts = ((8, 2, 0), (0, 10, 0), (3, 0, 7))
+    gray = WrongImage("bag", HOSTILE, 2, 3, bytes(range(6)))
+    colors = WrongImage("shirt", "bag", 1, 2, bytes(range(6)))
+    mistakes = Mistakes(("bag", "shirt", HOSTILE), counts, (gray, colors))
+    page = run_page(record, dataclasses.replace(VIEW, mistakes=mistakes), BASELINE)
+    said = words(page)
+    assert "5 of 30 test images are taken for another class. Most often, 3 times," in said
+    assert "shirt, taken for bag" in said
+    assert HOSTILE not in page
+    assert page.count('src="data:image/png;base64,') == 2
+
+
+@pytest.mark.parametrize("colors", [1, 3])
+def test_a_picture_has_the_pixels_of_the_image(colors, tmp_path):
+    pixels = np.arange(2 * 5 * colors, dtype=np.uint8).reshape(2, 5, colors)
+    address = png(WrongImage("a", "b", 2, 5, pixels.tobytes()))
+    content = base64.b64decode(address.partition(",")[2])
+    found = np.asarray(Image.open(io.BytesIO(content)))
+    assert np.array_equal(found.reshape(2, 5, colors), pixels)
+
+
+def test_without_mistakes_there_is_no_section(record):
+    assert "Mistakes" not in words(run_page(record, VIEW, BASELINE))

@@ -12,7 +12,7 @@ from torch.utils import _pytree
 
 import sparsegate as sg
 
-STRICT = ("-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror")
+STRICT = ("-std=c99", "-pedantic", "-Wall", "-Wextra", "-Wshadow", "-Werror")
 GUARD = 64
 """Bytes behind the arena that nothing may write to."""
 

@@ -336,6 +336,26 @@ def test_no_number_of_an_operation_overflows_the_checks(network, value):
     assert refused > header.num_operations
 
 
+@every_case
+@pytest.mark.parametrize("value", [1 << 20, 1 << 39])
+def test_steps_of_no_positions_read_no_buffer_that_does_not_exist(network, value):
+    original = bytearray(image_of(Plan(network, variant=0)))
+    header = Header.from_buffer_copy(original)
+    tables = (header.num_inputs + header.num_outputs) * ctypes.sizeof(ImageTensor)
+    steps = HEADER + tables + header.num_buffers * ctypes.sizeof(ImageBuffer)
+    steps += 8 * header.num_operations
+    first = steps + 24 * header.num_steps
+    for step in range(steps, first, 24):  # the operation, begin and end
+        original[step + 16 : step + 24] = original[step + 8 : step + 16]
+    data = aligned(-(-len(original) // 4)).view(np.uint8)[: len(original)]
+    given = inputs_of(network)
+    for at in range(first, first + header.structures, 8):
+        data[:] = np.frombuffer(changed(bytes(original), at, value), np.uint8)
+        room, error = load(data)
+        if not error:
+            runs_within_its_memory(data, room, given)
+
+
 def is_input_changed(data, original, count):
     """Whether the inputs of another size would be needed."""
     end = HEADER + count * ctypes.sizeof(ImageTensor)

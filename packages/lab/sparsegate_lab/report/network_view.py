@@ -55,6 +55,28 @@ class TensorBits:
 
 
 @dataclass(frozen=True)
+class WrongImage:
+    """A test image that the network takes for another class."""
+
+    label: str
+    answer: str
+    height: int
+    width: int
+    pixels: bytes
+    """Rows of gray or, with three bytes a pixel, of colors."""
+
+
+@dataclass(frozen=True)
+class Mistakes:
+    """What the network takes test images for."""
+
+    classes: tuple[str, ...]
+    counts: tuple[tuple[int, ...], ...]
+    """[label, answer]"""
+    images: tuple[WrongImage, ...]
+
+
+@dataclass(frozen=True)
 class NetworkView:
     """Everything that a page says about a finished network in addition to its record."""
 
@@ -69,6 +91,8 @@ class NetworkView:
     """The network for use in the page, if it is small enough."""
     no_browser: str = ""
     """Why the page does not contain the network."""
+    mistakes: Mistakes | None = None
+    """Counted for small networks of few classes."""
 
 
 @dataclass(frozen=True)

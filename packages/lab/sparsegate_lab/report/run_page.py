@@ -9,6 +9,7 @@ from .network_view import Baseline, NetworkView
 from .page_baseline import baseline_section
 from .page_bits import bits_section
 from .page_layers import layers_section, pictures_section
+from .page_mistakes import mistakes_section
 from .page_settings import settings_section
 from .page_time import time_section
 
@@ -22,6 +23,7 @@ def run_page(record: Record, view: NetworkView, baseline: Baseline | None) -> st
         try_it(view.browser) if view.browser else _cannot_try(view.no_browser),
         time_section(record),
         baseline_section(record, view, baseline),
+        mistakes_section(view.mistakes),
         layers_section(record, view),
         pictures_section(view),
         bits_section(view),

@@ -168,7 +168,7 @@ static void conv_KIND(const struct conv *l, const INPUT *x, OUTPUT *y, void *mem
     const uint8_t *step = r->step;
     const int32_t width = l->out_width / l->tile_width;
     const int is_tiled = l->tile_height * l->tile_width > 1;
-    SUM *sum = memory, *best = is_tiled ? sum + l->out_width : sum;
+    SUM *line = memory, *best = is_tiled ? line + l->out_width : line;
     struct tap_KIND *tap = (struct tap_KIND *)(best + width);
     const struct walk start = {0, 0, -1};
     for (int32_t o = 0; o < l->outputs; o++) {
@@ -176,19 +176,19 @@ static void conv_KIND(const struct conv *l, const INPUT *x, OUTPUT *y, void *mem
         const int32_t count = count_of(r, o), most = l->most_taps;
         if (count <= most) taps_KIND(l, start, step, weight, count, tap);
         for (int32_t i = 0; i < l->out_height; i++) {
-            for (int32_t j = 0; j < l->out_width; j++) sum[j] = FIRST;
+            for (int32_t j = 0; j < l->out_width; j++) line[j] = FIRST;
             struct walk walk = start;
             for (int32_t n = 0; n < count; n += most) {
                 const int32_t some = count - n < most ? count - n : most;
                 if (count > most)
                     walk = taps_KIND(l, walk, step ? step + n : step, weight + n, some, tap);
-                line_KIND(l, image, i, tap, some, sum);
+                line_KIND(l, image, i, tap, some, line);
             }
             if (is_tiled)
                 for (int32_t j = 0; j < l->out_width; j++) {
                     const int32_t at = j / l->tile_width;
-                    if ((i % l->tile_height == 0 && j % l->tile_width == 0) || sum[j] > best[at])
-                        best[at] = sum[j];
+                    if ((i % l->tile_height == 0 && j % l->tile_width == 0) || line[j] > best[at])
+                        best[at] = line[j];
                 }
             if (i % l->tile_height == l->tile_height - 1)
                 for (int32_t j = 0; j < width; j++) {

@@ -17,7 +17,8 @@ from sparsegate_lab.data import load_data
 from sparsegate_lab.record import Record
 from sparsegate_lab.train import Run, RunFolder, empty_network, finished_network
 
-from ..network_view import Filters, Mask, NetworkView, TensorBits
+from ..network_view import Filters, Mask, Mistakes, NetworkView, TensorBits
+from .mistakes import mistakes_of
 
 NUM_EXAMPLES = 512  # images of which the samples are chosen
 
@@ -30,7 +31,7 @@ def view_network(folder: Path, record: Record) -> NetworkView:
             (), None, (), 0, {}, None, "The network's file is no longer next to the record."
         )
     packed = _packed(place)
-    browser, why = _browser(record, packed)
+    browser, why, mistakes = _browser(record, packed)
     weights = {name: entry for name, entry in packed.entries.items() if len(entry.shape) >= 2}
     sizes = {path.name.removeprefix("network"): path.stat().st_size for path in place.packed}
     # A run that packed nothing would make this file.
@@ -45,6 +46,7 @@ def view_network(folder: Path, record: Record) -> NetworkView:
         files={"dense": place.network.stat().st_size, **sizes},
         browser=browser,
         no_browser=why,
+        mistakes=mistakes,
     )
 
 
@@ -71,24 +73,27 @@ def _bits(name: str, entry: Entry) -> TensorBits:
     )
 
 
-def _browser(record: Record, packed: Packed) -> tuple[BrowserNetwork | None, str]:
-    """Returns the network for use in the page, or why there is none."""
+def _browser(record: Record, packed: Packed) -> tuple[BrowserNetwork | None, str, Mistakes | None]:
+    """Returns the network for use in the page, or why there is none, and its mistakes."""
     if record.kept > MAX_WEIGHTS:
         words = (
             f"Networks of up to {MAX_WEIGHTS:,} weights run in their page; this one keeps "
             f"{record.kept:,}."
         )
-        return None, words
+        return None, words, None
+    mistakes = None
     try:
         data = load_data(record.run["data"])
         model = empty_network(Run.from_json(record.run), data.num_classes)
         model.load_state_dict(packed.state_dict())
+        mistakes = mistakes_of(model, data)
         example = data.normalise(data.train.images[:NUM_EXAMPLES])
-        return for_browser(
+        browser = for_browser(
             model, example=example, normalise=data.normalise, class_names=data.class_names
-        ), ""
+        )
     except (ValueError, OSError, RuntimeError) as error:
-        return None, f"This network does not run in its page: {error}."
+        return None, f"This network does not run in its page: {error}.", mistakes
+    return browser, "", mistakes
 
 
 MAX_BITS = 2**19  # a larger mask is shown coarsely

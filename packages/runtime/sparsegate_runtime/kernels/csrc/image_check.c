@@ -370,6 +370,7 @@ static void check_pool(Check *check, Pool *of)
     POINT(check, of->offset, of->taps);
     POINT_OR_NULL(check, of->scale, end);
     POINT_OR_NULL(check, of->inside, end);
+    touch_offsets(check, &of->in, 0, 0, begin, end); /* also without channels */
     for (int64_t c = 0; c < 2 && of->channels && !check->error; c++) { /* the first and the last channel */
         Place place = of->in;
         place.offset = sum(check, place.offset, product(check, c * (of->channels - 1), place.stride));
@@ -449,6 +450,7 @@ static void check_panel(Check *check, Rows *rows, int64_t num_rows, int64_t hidd
     POINT(check, rows->offset, count);
     POINT(check, rows->value, count);
     check_indices(check, rows->offset, count, 0, 4 * LANES * (hidden - 1));
+    check_offsets(check, rows->offset, count);
 }
 
 /* Units of every image and step, which are neighbours. */

@@ -168,19 +168,26 @@ static void check_indices(Check *check, const int32_t *index, int64_t count, int
             wrong(check, IMAGE_WEIGHTS);
 }
 
+/* Whether offsets in bytes are those of floats. */
+static void check_offsets(Check *check, const int32_t *offset, int64_t count)
+{
+    int32_t odd = 0;
+    for (int64_t i = 0; offset && i < count; i++) odd |= offset[i] & 3;
+    if (odd)
+        wrong(check, IMAGE_WEIGHTS);
+}
+
 /* Offsets in bytes: what is read from positions begin to end. */
 static void touch_offsets(Check *check, const Place *place, const int32_t *offset, int64_t count, int64_t begin, int64_t end)
 {
-    int32_t least = 0, most = 0, odd = 0;
+    int32_t least = 0, most = 0;
     for (int64_t i = 0; offset && i < count; i++) {
         least = i == 0 || offset[i] < least ? offset[i] : least;
         most = i == 0 || offset[i] > most ? offset[i] : most;
-        odd |= offset[i] & 3;
     }
-    if (odd)
-        wrong(check, IMAGE_WEIGHTS);
+    check_offsets(check, offset, count);
     Range range = range_at(check, place->offset);
     along(check, &range, 1, begin + least / 4, end + most / 4);
-    if (count && end > begin)
-        touch(check, place->buffer, range, READ, 4);
+    range.empty |= !count || end <= begin;
+    touch(check, place->buffer, range, READ, 4); /* the buffer must exist in any case */
 }
