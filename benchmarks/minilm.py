@@ -30,12 +30,19 @@ from sparsegate.integrations.transformers import SparseTrainer, gate_pretrained,
 
 ROOT = Path(__file__).parent.parent
 LENGTH = 48  # tokens; longer sentences are cut
-RATES = {"dense": 3e-5, "gates": 1e-4, "magnitude": 1e-4}
-TARGET: dict[str, Any] = {}  # settings of the target besides `keep`; the defaults
+RATE = 2e-4
+RATE_CHOSEN = (
+    "of 1e-5, 2e-5, 5e-5, 1e-4 and 2e-4 the best for each of the three ways, by the accuracy on the "
+    "last 1,000 sentences of train.tsv after training on the first 8,000; one seed"
+)
 
 
 class MagnitudeCallback(TrainerCallback):  # type: ignore[misc]
-    """Prunes the smallest weights of the whole encoder along a cube of the steps."""
+    """Prunes the smallest weights of every layer along a cube of the steps.
+
+    Every layer keeps the same fraction. All layers ranked together empty the pooler, whose weights
+    are the smallest, and the network ends at chance.
+    """
 
     def __init__(self, names: list[str], keep: float) -> None:
         self.names, self.keep = names, keep
@@ -45,7 +52,7 @@ class MagnitudeCallback(TrainerCallback):  # type: ignore[misc]
     ) -> None:
         """Takes the weights, those of a checkpoint if there is one."""
         weights = [model.get_parameter(name) for name in self.names]
-        self.cut = GradualCut(weights, self.keep, state.max_steps)
+        self.cut = GradualCut(weights, self.keep, state.max_steps, by_layer=True)
 
     def on_optimizer_step(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Cuts what is due, and keeps removed weights at zero."""
@@ -59,8 +66,10 @@ def main() -> None:
         "title": "MiniLM fine-tuned on sentences of film reviews: dense, gates, magnitude",
         "command": words(options),
         "data": {"train": num_lines(options.data / "train.tsv", options.examples)},
-        "learning rates": RATES,
-        "target": TARGET or "defaults",
+        "learning rate": RATE,
+        "learning rate chosen": RATE_CHOSEN,
+        "target": "the defaults of SparseTrainer",
+        "magnitude": "gradual; every layer keeps the same fraction",
         "machine": machine(),
         "versions": versions("torch", "transformers", "accelerate"),
         "rows": known(path, words(options)),
@@ -142,7 +151,7 @@ def trainer_of(
         per_device_train_batch_size=options.batch,
         per_device_eval_batch_size=64,
         num_train_epochs=options.epochs,
-        learning_rate=RATES[way],
+        learning_rate=RATE,
         warmup_steps=0.06,
         train_sampling_strategy="group_by_length",  # less padding
         weight_decay=0.01,
@@ -161,7 +170,7 @@ def trainer_of(
         "compute_metrics": accuracy,
     }
     if way == "gates":
-        return SparseTrainer(model=model, target=sg.Target(keep=keep, **TARGET), **parts)
+        return SparseTrainer(model=model, target=sg.Target(keep=keep), **parts)
     names = list(sg.gates(gate_pretrained(model)))
     sg.finish(model)
     callbacks = [MagnitudeCallback(names, keep)] if way == "magnitude" else []

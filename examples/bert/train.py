@@ -52,7 +52,7 @@ def main() -> None:
             output_dir=str(options.out),
             num_train_epochs=options.epochs,
             per_device_train_batch_size=32,
-            learning_rate=1e-4,  # higher than for plain fine-tuning: there is more to learn again
+            learning_rate=2e-4,  # higher than for plain fine-tuning: there is more to learn again
             warmup_steps=0.06,
             save_strategy="no",
             report_to=[],

@@ -28,6 +28,10 @@ from sparsegate.integrations.transformers import (  # noqa: E402
     gate_pretrained,
     save_pretrained,
 )
+from sparsegate.integrations.transformers.pretrained import (  # noqa: E402
+    TRAVEL,
+    pretrained_target,
+)
 
 TARGET = sg.Target(keep=0.2)
 TOKENS = torch.arange(16).reshape(2, 8) % 11
@@ -61,7 +65,7 @@ def arguments(folder, **settings) -> TrainingArguments:
 
 def trainer(folder, model=None, *, kind=SparseTrainer, **settings):
     sparse = {"target": TARGET} if kind is SparseTrainer else {}
-    names = {"target", "penalty", "gate_lr", "finish"} & set(settings)
+    names = {"target", "penalty", "gate_lr", "finish", "start"} & set(settings)
     sparse |= {name: settings.pop(name) for name in names}
     given = arguments(folder, **settings)
     return kind(model=model or bert(), args=given, train_dataset=examples(), **sparse)
@@ -168,7 +172,8 @@ def test_evaluation_is_that_of_the_network_as_it_would_be_finished(tmp_path):
 
 def test_the_callback_serves_a_plain_trainer_with_an_optimiser_of_gates(tmp_path):
     model = gate_pretrained(bert())
-    optimizer = sg.GatedAdamW(model, lr=1e-2, clip=1.0, target=TARGET, steps=20)
+    target = sg.Target(keep=0.2, listen=True)
+    optimizer = sg.GatedAdamW(model, lr=1e-2, clip=1.0, target=target, steps=20)
     plain = Trainer(
         model=model,
         args=arguments(tmp_path, max_grad_norm=0.0),
@@ -178,7 +183,7 @@ def test_the_callback_serves_a_plain_trainer_with_an_optimiser_of_gates(tmp_path
     )
     plain.train()
     assert zeros(model) == pytest.approx(0.2, abs=0.001)
-    assert plain.state.log_history[0]["kept"] == pytest.approx(1.0, abs=0.5)
+    assert 0.2 < plain.state.log_history[0]["kept"] < 1
     middle = AutoModelForSequenceClassification.from_pretrained(tmp_path / "checkpoint-10")
     assert 0 < zeros(middle) < 1
 
@@ -212,6 +217,42 @@ def test_a_model_of_model_init_gets_gates(tmp_path):
     )
     done.train()
     assert zeros(done.model) == pytest.approx(0.5, abs=0.01)
+
+
+def found_by(folder, **settings):
+    """What a trainer's target has led to after two steps: it tells how far gates travel."""
+    running = trainer(folder, max_steps=2, save_strategy="no", **settings)
+    running.train()
+    return running.optimizer.optimizer.found
+
+
+def test_a_target_follows_the_loss_unless_it_says_how_gates_move(tmp_path):
+    assert found_by(tmp_path).travel == TRAVEL
+    assert pretrained_target(sg.Target(weights=100), gate_pretrained(bert())).listen
+    far = pytest.approx((0.05 / 0.2) ** 0.5, rel=0.01)
+    for settings in ({"travel": 1.0}, {"grade": False}, {"grade": True}, {"listen": True}):
+        target = sg.Target(keep=0.2, **settings)
+        assert pretrained_target(target, gate_pretrained(bert())) == target
+    assert found_by(tmp_path, target=sg.Target(keep=0.2, grade=False)).travel == far
+    assert pretrained_target(sg.Target(price=1.0), gate_pretrained(bert())).listen is False
+
+
+def test_a_start_with_closed_gates_is_kept(tmp_path):
+    start, far = sg.LargestWeights(keep=0.5), pytest.approx((0.05 / 0.2) ** 0.5, rel=0.01)
+    assert found_by(tmp_path, start=start).travel == far
+    drawn = gate_pretrained(bert(), draw=sg.Sample())
+    assert pretrained_target(TARGET, drawn) == TARGET
+
+
+def test_the_first_closed_gates_are_those_that_the_loss_does_not_need(tmp_path):
+    model = bert()
+    unused = model.bert.encoder.layer[0].intermediate.dense
+    with torch.no_grad():
+        unused.weight[:8] *= 100  # large weights, and none of the next layer reads them
+        model.bert.encoder.layer[0].output.dense.weight[:, :8] = 0.0
+    trainer(tmp_path, model, learning_rate=0.0, target=sg.Target(keep=0.5)).train()
+    assert int(unused.weight[:8].count_nonzero()) == 0
+    assert int(unused.weight[8:].count_nonzero()) > 0
 
 
 def test_embeddings_and_heads_have_no_gates_unless_asked():

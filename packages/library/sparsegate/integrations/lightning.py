@@ -90,13 +90,13 @@ class GateCallback(Callback):  # type: ignore[misc]
     `module.load_state_dict(finished_state(checkpoint["state_dict"]))`.
 
     Args:
-        target: What training should end on.
+        target: What training should end on. For pretrained weights ask for `Target(listen=True)`:
+            the default suits training from scratch.
         penalty: What open gates cost, instead of a target.
         lr: The gates' learning rate. With a target, a factor on the distance that gates travel; 1
             is right.
         select: Which weights get gates; every weight unless given.
-        start: The gates' first values; `Constant(0.9)` unless given. For trained weights
-            `Graded()` or `Target(listen=True)` are better.
+        start: The gates' first values; `Constant(0.9)` unless given.
         draw: How masks come from gates; `Threshold()` unless given.
         judge: Returns the module's validation accuracy in percent, for `Target(max_drop=...)`.
         finish: Whether to take off the gates when `fit` ends.

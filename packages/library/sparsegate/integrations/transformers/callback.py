@@ -23,7 +23,8 @@ class GateCallback(TrainerCallback):  # type: ignore[misc]
     `SparseTrainer` adds it. A plain `Trainer` also needs an optimizer that moves gates::
 
         steps = ...  # of the whole training
-        optimizer = sg.GatedAdamW(model, lr=2e-5, clip=1.0, target=target, steps=steps)
+        target = sg.Target(keep=0.1, listen=True, travel=0.001)  # as SparseTrainer does
+        optimizer = sg.GatedAdamW(model, lr=2e-4, clip=1.0, target=target, steps=steps)
         Trainer(model, args, ..., optimizers=(optimizer, None), callbacks=[GateCallback()])
 
     Set `max_grad_norm=0` in the arguments then: `clip` leaves the gates out, the Trainer does not.

@@ -16,7 +16,7 @@ from sparsegate.price import Penalty
 from sparsegate.target import Target
 
 from .callback import GateCallback, kept
-from .pretrained import gate_pretrained
+from .pretrained import gate_pretrained, pretrained_target
 from .saved import save_pretrained
 
 ADAMW = ("adamw_torch", "adamw_torch_fused")
@@ -29,7 +29,7 @@ class SparseTraining:
 
     Args:
         *args: What the Trainer takes.
-        target: What training should end on.
+        target: What training should end on; gates follow the loss unless it says otherwise.
         penalty: What open gates cost, instead of a target.
         gate_lr: The gates' learning rate. With a target, a factor on the distance that gates
             travel; 1 is right.
@@ -64,12 +64,8 @@ class SparseTraining:
         **kwargs: Any,
     ) -> None:
         self._where: dict[str, Any] = {"select": select, "start": start}
-        self._aim: dict[str, Any] = {
-            "target": target,
-            "penalty": penalty,
-            "gate_lr": gate_lr,
-            "judge": judge,
-        }
+        self._target = target
+        self._aim: dict[str, Any] = {"penalty": penalty, "gate_lr": gate_lr, "judge": judge}
         super().__init__(*args, **kwargs)
         if self.model_init is None:
             self._gate_(self.model)
@@ -105,7 +101,10 @@ class SparseTraining:
             self.push_to_hub(commit_message="Model save", revision=given.hub_revision)
 
     def _gate_(self, model: nn.Module) -> nn.Module:
-        return model if gates(model) else gate_pretrained(model, **self._where)
+        gated = model if gates(model) else gate_pretrained(model, **self._where)
+        # Before a checkpoint is loaded: its gates may be closed, and the target stays the same.
+        self._aim["target"] = self._target and pretrained_target(self._target, gated)
+        return gated
 
     def _gated_adamw(self, model: nn.Module) -> GatedAdamW:
         given = self.args
@@ -157,6 +156,10 @@ class SparseTrainer(SparseTraining, Trainer):  # type: ignore[misc]
     Differences from `Trainer`:
 
     - The model gets gates when the trainer is built, unless it has some (`gate_pretrained`).
+    - The target listens (`Target(listen=True, travel=0.001)`): gates follow how much the loss needs
+      each weight, and hardly move besides. That suits pretrained weights; the default of `Target`
+      suits training from scratch. A target with `travel`, `grade`, `listen`, `price` or `path` is
+      used as it is, and so is any if the model starts with closed gates.
     - The optimizer is `GatedAdamW`. The weights that decay are those that decay in `Trainer`.
     - Clipping leaves the gates out.
     - Evaluation is that of the network as it would be finished at that step.
@@ -166,7 +169,7 @@ class SparseTrainer(SparseTraining, Trainer):  # type: ignore[misc]
 
     Args:
         *args: What `Trainer` takes.
-        target: What training should end on.
+        target: What training should end on; gates follow the loss unless it says otherwise.
         penalty: What open gates cost, instead of a target.
         gate_lr: The gates' learning rate. With a target, a factor on the distance that gates
             travel; 1 is right.
