@@ -6,6 +6,7 @@ import json
 import re
 from operator import attrgetter
 from pathlib import Path
+from statistics import mean, stdev
 from typing import Any
 
 from sparsegate.text_table import markdown
@@ -159,7 +160,25 @@ def _bits(row: dict[str, Any]) -> str:
     return f"{row['bits']:.2f} ± {row['spread']:.2f}{few}"
 
 
+def minilm() -> str:
+    """A pretrained transformer: accuracy by way and weights kept, mean and spread over seeds."""
+    found = json.loads((ROOT / "results" / "minilm.json").read_text())["rows"]
+    ways = {"dense": "dense", "gates": "gates", "magnitude": "gradual magnitude, by layer"}
+    rows = [("fine-tuned", "weights kept", "seeds", "accuracy", "sparse file")]
+    cases = dict.fromkeys((row["way"], row["keep"]) for row in found)
+    for way, keep in sorted(cases, key=lambda case: (-case[1], case[0])):
+        each = [row for row in found if (row["way"], row["keep"]) == (way, keep)]
+        accuracies = [row["accuracy"] for row in each]
+        spread = f" ± {stdev(accuracies):.2f}" if len(each) > 1 else ""
+        size = mean(row["sparse_file_bytes"] for row in each) / 1e6
+        accuracy = f"{mean(accuracies):.2f}{spread} %"
+        kept = f"{100 * keep:g} %"
+        rows.append((ways[way], kept, str(len(each)), accuracy, f"{size:.1f} MB"))
+    return markdown(rows)
+
+
 TABLES = {
+    "minilm": minilm,
     "characters": characters,
     "studies": studies,
     "pupils": pupils,
