@@ -474,6 +474,8 @@ static void check_recurrent(Check *check, RecurrentSteps *of)
         return;
     const int64_t in[] = {of->images, of->steps, of->num_rows}, out[] = {of->images, of->steps, of->hidden};
     require(check, of->num_rows == gates[of->cell] * of->hidden);
+    if (check->error)
+        return;
     if (of->single)
         check_slices(check, &of->slices, of->num_rows, of->hidden);
     else
