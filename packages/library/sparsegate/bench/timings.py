@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 
 import torch
@@ -72,7 +73,7 @@ def _measure(
         (*(name for name in ENGINES if ENGINES[name].skips_zeros), OURS),
         {name: _quartiles(taken) for name, taken in times.items()},
     )
-    return timing, choice_of(fast), notes + failed
+    return timing, replace(choice_of(fast), batch=given.batch), notes + failed
 
 
 def _outputs(forwards: Mapping[str, Forward], given: Given) -> tuple[dict[str, Tensor], list[str]]:

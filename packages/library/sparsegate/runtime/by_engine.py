@@ -62,7 +62,7 @@ def by_engine(
     costs = chosen.costs(torch.utils._pytree.tree_leaves((args, kwargs)))
     text = engine_table(plan, report, costs)
     made.extra_repr = partial(str, text)  # type: ignore[method-assign]
-    made.__dict__["sparsegate_choice"] = as_choice(report)
+    made.__dict__["sparsegate_choice"] = as_choice(report, "the engine runs the network")
     if not hasattr(made, "trace"):
         made.__dict__["trace"] = forward.trace
     return made, ""
@@ -108,12 +108,12 @@ def is_finite(model: nn.Module) -> bool:
         )
 
 
-def as_choice(report: Sequence[Swap]) -> Choice:
+def as_choice(
+    report: Sequence[Swap], note: str = "layers swapped in the model's own code"
+) -> Choice:
     """The decisions about the layers as a choice, such as a chain of layers has."""
     layers = tuple(
         LayerChoice(swap.name, swap.sparsity, swap.kernel, swap.dense_ms, swap.sparse_ms)
         for swap in report
     )
-    return Choice(
-        0, torch.get_num_threads(), "cpu", layers, note="layers swapped in the model's own code"
-    )
+    return Choice(0, torch.get_num_threads(), "cpu", layers, note=note)

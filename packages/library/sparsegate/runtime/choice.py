@@ -85,7 +85,12 @@ class Choice:
         ]
         head = f"batch {self.batch}, {self.threads} thread{'s' * (self.threads > 1)}, {self.device}"
         layout = ["dense convolutions run with their channels last"] * self.channels_last
-        return "\n".join([head, *lines, *layout, self._sum(), *([self.note] if self.note else [])])
+        end = [self._sum()] if self._is_measured or not self.note else []
+        return "\n".join([head, *lines, *layout, *end, *([self.note] if self.note else [])])
+
+    @property
+    def _is_measured(self) -> bool:
+        return self.dense_ms is not None and self.sparse_ms is not None
 
     def _sum(self) -> str:
         if self.dense_ms is None or self.sparse_ms is None:
