@@ -233,6 +233,8 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     rival = DeepSparse(options.deepsparse) if options.deepsparse else None
     zoo = networks_of(options.networks) if options.networks else ZOO
+    if unknown := sorted(set(options.only or ()) - set(zoo)):
+        raise SystemExit(f"no network {', '.join(unknown)}; there are {', '.join(zoo)}")
     race = Race(zoo, options, rival)
     old = (
         json.loads(options.out.read_text())["rows"] if options.add and options.out.exists() else []
