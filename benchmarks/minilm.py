@@ -32,8 +32,8 @@ ROOT = Path(__file__).parent.parent
 LENGTH = 48  # tokens; longer sentences are cut
 RATE = 2e-4
 RATE_CHOSEN = (
-    "of 1e-5, 2e-5, 5e-5, 1e-4 and 2e-4 the best for each of the three ways, and the highest; by the accuracy on the "
-    "last 1,000 sentences of train.tsv after training on the first 8,000; one seed"
+    "of 1e-5, 2e-5, 5e-5, 1e-4 and 2e-4 the best for each of the three ways, and the highest; by the "
+    "accuracy on the last 1,000 sentences of train.tsv after training on the first 8,000; one seed"
 )
 
 

@@ -24,7 +24,7 @@ from sparsegate_lab.train import count_layers
 
 DENSE, OURS = "dense", "learned_gates"
 MOMENTUM, DECAY = 0.9, 1e-4
-WARM = 20  # the learning rate rises over one of so many parts of the training
+WARM = 20  # the learning rate rises during the first twentieth of the training
 
 
 @dataclass(frozen=True)

@@ -171,6 +171,22 @@ def test_two_texts_may_take_turns(llama: Any) -> None:
             torch.testing.assert_close(*outs, rtol=0, atol=1e-3)
 
 
+def test_a_cache_that_wants_gradients_gets_those_of_the_ordinary_model(llama: Any) -> None:
+    grads = []
+    for one in llama:
+        cache = filled(one, prompt())
+        step(one, torch.tensor([[5]]), cache)
+        for layer in cache.layers:
+            layer.keys = layer.keys.clone().requires_grad_()
+        keys = cache.layers[0].keys
+        with torch.enable_grad():
+            out = one(input_ids=torch.tensor([[6]]), past_key_values=cache, use_cache=True)
+            out.logits.square().sum().backward()
+        grads.append(keys.grad)
+    assert grads[1].abs().max() > 0
+    torch.testing.assert_close(*grads, rtol=1e-3, atol=1e-4)
+
+
 @pytest.mark.parametrize("more", [{"output_hidden_states": True}, {"return_dict": False}])
 def test_what_the_engine_cannot_return_comes_from_the_models_own_code(
     llama: Any, more: Any

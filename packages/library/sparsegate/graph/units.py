@@ -2,7 +2,7 @@
 
 A unit is an output feature of a linear layer, an output channel of a convolution, or the features
 of one head of attention. On the way it may be normalized, activated, pooled, flattened, added to
-the units of other layers and multiplied by them, as long as it is not mixed with its neighbors.
+the units of other layers or multiplied by them. It must not be mixed with its neighbors.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ class GateCallback(Callback):  # type: ignore[misc]
         trainer = L.Trainer(max_epochs=10, callbacks=[GateCallback(target=sg.Target(keep=0.1))])
         trainer.fit(module, loader)  # an ordinary module; 90 % of the gated weights are zero
 
-    The module stays as it is: gates are left out of the optimizers that `configure_optimizers`
+    The module need not change. Gates are left out of the optimizers that `configure_optimizers`
     returns, and so of weight decay and clipping. The trainer's checkpoints contain the gates and
     the state of the target. A resumed training equals an uninterrupted one on a CPU.
 

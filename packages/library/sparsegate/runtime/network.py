@@ -28,7 +28,7 @@ MOST_SIZES = 16
 
 
 class SparseNetwork(nn.Module):
-    """A model of its own, run by the kernels that were chosen for it; has the model's state dict.
+    """A model that runs by the kernels chosen for it; its state dict is the original model's.
 
     Inference only. `print` shows what was chosen and why.
     """

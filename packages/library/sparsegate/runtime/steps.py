@@ -97,7 +97,7 @@ class Steps:
     def __call__(self, kwargs: Mapping[str, Any]) -> Any | None:
         """The model's outputs; None if its own code must run."""
         cache, ids = kwargs["past_key_values"], kwargs.get("input_ids")
-        if not _is_dynamic(cache):
+        if not _is_dynamic(cache) or _wants_gradients(kwargs, cache):
             return None
         store = self._stores.get(cache)
         if store is not None and (store.past >= store.room or not store.is_of(cache)):
@@ -203,12 +203,20 @@ def _outputs(out: Mapping[str, Any]) -> list[Tensor]:
     return tensors_in({name: one for name, one in out.items() if name != "past_key_values"})
 
 
+def _wants_gradients(kwargs: Mapping[str, Any], cache: Any) -> bool:
+    """Whether a gradient is to flow to an input; the model's own code says what it cannot."""
+    if not torch.is_grad_enabled():
+        return False
+    given = [*kwargs.values(), *_contents(cache)]
+    return any(isinstance(one, Tensor) and one.requires_grad for one in given)
+
+
 def _contents(cache: Any) -> list[Tensor]:
     return [one for layer in cache.layers for one in (layer.keys, layer.values)]
 
 
 def _copy(cache: Any) -> Any:
-    """A cache with the same tokens, in memory of its own."""
+    """A copy of a cache that shares no memory with it."""
     made = type(cache)()
     for index, layer in enumerate(cache.layers):
         made.update(layer.keys.clone(), layer.values.clone(), index)

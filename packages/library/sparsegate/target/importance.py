@@ -16,7 +16,7 @@ SQUARES = "heard"  # in an optimizer's state: the mean squares of a gate's gradi
 
 @torch.no_grad()
 def hear_(gates: Sequence[Gate], moment: Moment, steps: float) -> None:
-    """Adds the squares of the gates' gradients to what is remembered of so many last steps."""
+    """Updates the running sums of squared gradients, which forget after about `steps` steps."""
     kept = 1 - 1 / max(1.0, steps)
     for gate, grad, memory in zip(gates, moment.gradients(), moment.memory, strict=True):
         if SQUARES not in memory:

@@ -62,8 +62,8 @@ def pretrained_target(target: Target, model: nn.Module) -> Target:
     Args:
         target: What training should end on; `travel`, `grade`, `listen`, `price` or `path` say how
             gates move.
-        model: The gated model. If some of its gates are closed, or are drawn at random, the target
-            stays as it is, and they keep their values.
+        model: The gated model. If some of its gates are closed or drawn at random, the target does
+            not change, and these gates keep their values.
     """
     given = (target.travel, target.grade, target.price, target.path)
     if not target or target.listen or any(each is not None for each in given):

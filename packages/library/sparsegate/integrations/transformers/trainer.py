@@ -158,8 +158,8 @@ class SparseTrainer(SparseTraining, Trainer):  # type: ignore[misc]
     - The model gets gates when the trainer is built, unless it has some (`gate_pretrained`).
     - The target listens (`Target(listen=True, travel=0.001)`): gates follow how much the loss needs
       each weight, and hardly move besides. That suits pretrained weights; the default of `Target`
-      suits training from scratch. A target with `travel`, `grade`, `listen`, `price` or `path` is
-      used as it is, and so is any if the model starts with closed gates.
+      suits training from scratch. A target does not change if it has `travel`, `grade`, `listen`,
+      `price` or `path`, or if the model starts with closed gates.
     - The optimizer is `GatedAdamW`. The weights that decay are those that decay in `Trainer`.
     - Clipping leaves the gates out.
     - Evaluation is that of the network as it would be finished at that step.
